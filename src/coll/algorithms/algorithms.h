@@ -69,6 +69,9 @@ void tti_double_recursively(struct tti_program *prog, const struct tti_ring *rin
  * links that are served one after the other do not all begin with rank 0. */
 void tti_send_to_others(struct tti_program *prog, int chunk);
 
+/* In memory: all buffers are ready, or all ranks are done. */
+void tti_memory_meet(struct tti_program *prog);
+
 /* What all others send is reduced into the chunk, which is then complete: one
  * n-ary reduction. */
 void tti_reduce_from_others(struct tti_program *prog, int chunk);

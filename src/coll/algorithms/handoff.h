@@ -28,24 +28,18 @@ void tti_handoff_chunks_release(struct tti_handoff_chunks *chunks);
 
 /* Cut a vector of `count` elements where the parts of either side and the stripes of the shape
  * begin, these where lines of `line` elements do: at least one chunk. Two counts that give
- * chunks of the same sources, dests and units have the same program. */
+ * chunks of the same sources, dests and units have the same program.
+ *
+ * Without a shape, for ranks that reach the buffers of all: cut where the parts of either side
+ * begin, and into an even part for each rank to move, whichever side it is on; `at` is that rank. */
 TUTTI_CHECKED tutti_status tti_handoff_cut(const struct tti_handoff_call *call,
 					   const struct tti_handoff_shape *shape, size_t count,
 					   size_t line, struct tti_handoff_chunks *out);
 
-/* The program of one rank over these chunks. */
+/* The program of one rank over these chunks; without a shape a memory program. */
 TUTTI_CHECKED tutti_status tti_handoff_program(const struct tti_handoff_call *call,
 					       const struct tti_handoff_shape *shape,
 					       const struct tti_handoff_chunks *chunks, int rank,
 					       struct tti_program *out);
-
-/* The same where every rank reaches the buffers of all (a memory program): cut where the parts of
- * either side begin, and into an even part for each rank to move, whichever side it is on. Two
- * counts that give chunks of the same sources, dests and movers have the same program. */
-TUTTI_CHECKED tutti_status tti_handoff_memory_cut(const struct tti_handoff_call *call, size_t count,
-						  size_t line, struct tti_handoff_chunks *out);
-TUTTI_CHECKED tutti_status tti_handoff_memory_program(const struct tti_handoff_call *call,
-						      const struct tti_handoff_chunks *chunks,
-						      int rank, struct tti_program *out);
 
 #endif

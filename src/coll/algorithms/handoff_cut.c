@@ -100,46 +100,17 @@ tutti_status tti_handoff_cut(const struct tti_handoff_call *call,
 {
 	struct walk from = begin_walk(&call->from, count);
 	struct walk to = begin_walk(&call->to, count);
+	struct walk mover = begin_parts(count, shape ? 1 : call->n, line);
 	struct tti_handoff_chunks chunks = { 0 };
 	size_t at = 0;
-
-	do {
-		const size_t end = from.end < to.end ? from.end : to.end;
-		const struct tti_handoff_chunk part = {
-			.first = at,
-			.count = end - at,
-			.source = from.n > 1 ? from.part : -1,
-			.dest = to.n > 1 ? to.part : -1,
-		};
-
-		if (!cut_part(shape, &part, line ? line : 1, &chunks)) {
-			tti_handoff_chunks_release(&chunks);
-			return tti_fail(TUTTI_ENOMEM, "a handoff of %d ranks: out of memory",
-					call->n);
-		}
-		at = end;
-		walk_to(&from, at);
-		walk_to(&to, at);
-	} while (at < count);
-	*out = chunks;
-	return TUTTI_OK;
-}
-
-tutti_status tti_handoff_memory_cut(const struct tti_handoff_call *call, size_t count, size_t line,
-				    struct tti_handoff_chunks *out)
-{
-	struct walk from = begin_walk(&call->from, count);
-	struct walk to = begin_walk(&call->to, count);
-	struct walk mover = begin_parts(count, call->n, line);
-	struct tti_handoff_chunks chunks = { 0 };
-	size_t at = 0;
+	bool good;
 
 	/* A part that is shorter than a line may be empty, the first one too. */
 	walk_to(&mover, 0);
 	do {
 		const size_t nearer = from.end < to.end ? from.end : to.end;
 		const size_t end = nearer < mover.end ? nearer : mover.end;
-		const struct tti_handoff_chunk chunk = {
+		const struct tti_handoff_chunk part = {
 			.first = at,
 			.count = end - at,
 			.source = from.n > 1 ? from.part : -1,
@@ -147,16 +118,17 @@ tutti_status tti_handoff_memory_cut(const struct tti_handoff_call *call, size_t 
 			.at = (uint32_t)mover.part,
 		};
 
-		if (!tti_vec_push(&chunks.list, chunk)) {
-			tti_handoff_chunks_release(&chunks);
-			return tti_fail(TUTTI_ENOMEM, "a handoff of %d ranks: out of memory",
-					call->n);
-		}
+		good = shape ? cut_part(shape, &part, line ? line : 1, &chunks)
+			     : tti_vec_push(&chunks.list, part);
 		at = end;
 		walk_to(&from, at);
 		walk_to(&to, at);
 		walk_to(&mover, at);
-	} while (at < count);
+	} while (at < count && good);
+	if (!good) {
+		tti_handoff_chunks_release(&chunks);
+		return tti_fail(TUTTI_ENOMEM, "a handoff of %d ranks: out of memory", call->n);
+	}
 	*out = chunks;
 	return TUTTI_OK;
 }

@@ -33,8 +33,7 @@ static void put_to_all(struct tti_program *prog, int chunk)
 		tti_put(prog, chunk, other(prog, offset));
 }
 
-/* All buffers are ready, or all ranks are done. */
-static void meet(struct tti_program *prog)
+void tti_memory_meet(struct tti_program *prog)
 {
 	prog->stage = 0;
 	notify_all(prog);
@@ -54,20 +53,20 @@ static void reduce_from_all(struct tti_program *prog, int chunk)
 void tti_memory_all_reduce(struct tti_program *prog)
 {
 	prog->nchunks = prog->n;
-	meet(prog);
+	tti_memory_meet(prog);
 	reduce_from_all(prog, prog->rank);
 	put_to_all(prog, prog->rank);
-	meet(prog);
+	tti_memory_meet(prog);
 }
 
 void tti_memory_reduce(struct tti_program *prog)
 {
 	prog->nchunks = prog->n;
-	meet(prog);
+	tti_memory_meet(prog);
 	reduce_from_all(prog, prog->rank);
 	if (prog->rank != prog->root)
 		tti_put(prog, prog->rank, prog->root);
-	meet(prog);
+	tti_memory_meet(prog);
 }
 
 /* Each rank its own row; or, as one row may be all there is where each has a length of its own, a
@@ -77,7 +76,7 @@ void tti_memory_reduce_scatter(struct tti_program *prog)
 	const int parts = prog->cut.parts > 1 ? prog->n : 1;
 
 	prog->nchunks = prog->n * parts;
-	meet(prog);
+	tti_memory_meet(prog);
 	if (parts == 1)
 		reduce_from_all(prog, prog->rank);
 	for (int offset = 0; offset < prog->n && parts > 1; offset++) {
@@ -89,7 +88,7 @@ void tti_memory_reduce_scatter(struct tti_program *prog)
 		if (owner != prog->rank)
 			tti_put(prog, chunk, owner);
 	}
-	meet(prog);
+	tti_memory_meet(prog);
 }
 
 void tti_memory_broadcast(struct tti_program *prog)
@@ -97,22 +96,22 @@ void tti_memory_broadcast(struct tti_program *prog)
 	const int chunk = prog->rank;
 
 	prog->nchunks = prog->n;
-	meet(prog);
+	tti_memory_meet(prog);
 	if (prog->rank == prog->root)
 		tti_copy_chunk(prog, chunk);
 	else
 		tti_get(prog, chunk, prog->root);
 	put_to_all(prog, chunk);
-	meet(prog);
+	tti_memory_meet(prog);
 }
 
 void tti_memory_all_gather(struct tti_program *prog)
 {
 	prog->nchunks = prog->n;
-	meet(prog);
+	tti_memory_meet(prog);
 	tti_copy_chunk(prog, prog->rank);
 	put_to_all(prog, prog->rank);
-	meet(prog);
+	tti_memory_meet(prog);
 }
 
 /* Each other rank moves its row to or from the root. */
@@ -149,7 +148,7 @@ void tti_memory_all_to_all(struct tti_program *prog)
 	const int rank = prog->rank, n = prog->n;
 
 	prog->nchunks = 2 * n * n;
-	meet(prog);
+	tti_memory_meet(prog);
 	for (int offset = 1; offset < n; offset++) {
 		const int peer = other(prog, offset), half = rank > peer;
 
@@ -160,7 +159,7 @@ void tti_memory_all_to_all(struct tti_program *prog)
 	prog->stage = n % 2;
 	for (int half = 0; half < 2; half++)
 		tti_copy_chunk(prog, 2 * (rank * n + rank) + half);
-	meet(prog);
+	tti_memory_meet(prog);
 }
 
 /* Dissemination (Hensgen, Finkel and Manber, International Journal of Parallel Programming 1988):

@@ -145,13 +145,12 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args, boo
 	}
 	kept->used = comm->seq;
 	*kept_out = kept;
-	shape = kept->shape ? kept->shape : &none;
+	shape = in_memory ? NULL : kept->shape ? kept->shape : &none;
 	cut = &kept->cut[in_memory];
 	if (cut->key.n == 0 || cut->count != count || cut->line != line) {
 		cut->key.n = 0;
 		tti_handoff_chunks_release(&cut->chunks);
-		TTI_TRY(in_memory ? tti_handoff_memory_cut(&call, count, line, &cut->chunks)
-				  : tti_handoff_cut(&call, shape, count, line, &cut->chunks));
+		TTI_TRY(tti_handoff_cut(&call, shape, count, line, &cut->chunks));
 		cut->count = count;
 		cut->line = line;
 		TTI_TRY(name_program(kept->number, in_memory, cut));
@@ -160,8 +159,7 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args, boo
 				 cut->key.n * sizeof(*cut->key.at));
 	if (*out)
 		return TUTTI_OK;
-	TTI_TRY(in_memory ? tti_handoff_memory_program(&call, &cut->chunks, comm->rank, &prog)
-			  : tti_handoff_program(&call, shape, &cut->chunks, comm->rank, &prog));
+	TTI_TRY(tti_handoff_program(&call, shape, &cut->chunks, comm->rank, &prog));
 	return tti_programs_add(comm, cut->key.at, cut->key.n * sizeof(*cut->key.at), &prog, out);
 }
 
