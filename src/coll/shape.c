@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/shape.h"
+#include "coll/shape_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -169,7 +169,7 @@ static uint32_t *shares_of(const struct tti_plan_pattern *pattern, uint32_t step
 
 /* -- Rings ------------------------------------------------------------------------ */
 
-static tutti_status add_ring(struct tti_shape *shape, const uint32_t *order, uint32_t share)
+tutti_status tti_shape_add_ring(struct tti_shape *shape, const uint32_t *order, uint32_t share)
 {
 	struct tti_shape_ring *ring = &shape->rings[shape->nrings];
 	const size_t nbytes = shape->n * sizeof(*order);
@@ -193,14 +193,14 @@ static tutti_status take_rings(struct tti_shape *shape, const struct tti_plan_pa
 
 	for (uint32_t i = 0; i < pattern->nchannels && st == TUTTI_OK; i++)
 		if (share[i])
-			st = add_ring(shape, pattern->channels[i].ranks, share[i]);
+			st = tti_shape_add_ring(shape, pattern->channels[i].ranks, share[i]);
 	tti_free(share);
 	return st;
 }
 
 /* -- Trees ------------------------------------------------------------------------ */
 
-static tutti_status add_tree(struct tti_shape *shape, const uint32_t *parent, uint32_t share)
+tutti_status tti_shape_add_tree(struct tti_shape *shape, const uint32_t *parent, uint32_t share)
 {
 	struct tti_shape_tree *tree = &shape->trees[shape->ntrees];
 	const size_t nbytes = shape->n * sizeof(*parent);
@@ -222,7 +222,8 @@ static tutti_status take_trees(struct tti_shape *shape, const struct tti_plan_pa
 
 	for (uint32_t i = 0; i < pattern->nchannels && st == TUTTI_OK; i++)
 		if (share[i / step])
-			st = add_tree(shape, pattern->channels[i].parent, share[i / step]);
+			st = tti_shape_add_tree(shape, pattern->channels[i].parent,
+						share[i / step]);
 	tti_free(share);
 	return st;
 }
@@ -265,7 +266,7 @@ static tutti_status grow_trees(struct tti_shape *shape)
 
 	for (int second = 0; second < 2 && st == TUTTI_OK; second++) {
 		grow_tree(shape, second, parent);
-		st = add_tree(shape, parent, 1);
+		st = tti_shape_add_tree(shape, parent, 1);
 	}
 	tti_free(parent);
 	return st;
@@ -273,7 +274,7 @@ static tutti_status grow_trees(struct tti_shape *shape)
 
 /* -- All together ----------------------------------------------------------------- */
 
-static tutti_status create(uint32_t n, struct tti_shape **out)
+tutti_status tti_shape_create(uint32_t n, struct tti_shape **out)
 {
 	struct tti_shape *shape = n ? tti_zalloc(sizeof(*shape)) : NULL;
 
@@ -310,7 +311,7 @@ void tti_shape_free(struct tti_shape *shape)
 static tutti_status complete(struct tti_shape *shape)
 {
 	if (!shape->nrings)
-		TTI_TRY(add_ring(shape, shape->members, 1));
+		TTI_TRY(tti_shape_add_ring(shape, shape->members, 1));
 	return shape->ntrees ? TUTTI_OK : grow_trees(shape);
 }
 
@@ -341,7 +342,7 @@ static tutti_status take_plan(struct tti_shape *shape, const struct tti_plan *pl
 tutti_status tti_shape_of_plan(const struct tti_plan *plan, struct tti_shape **out)
 {
 	struct tti_shape *shape = NULL;
-	tutti_status st = create(plan->nranks, &shape);
+	tutti_status st = tti_shape_create(plan->nranks, &shape);
 
 	if (st == TUTTI_OK)
 		st = take_plan(shape, plan);
@@ -355,7 +356,7 @@ tutti_status tti_shape_of_plan(const struct tti_plan *plan, struct tti_shape **o
 tutti_status tti_shape_of_groups(const uint32_t *group_of, uint32_t n, struct tti_shape **out)
 {
 	struct tti_shape *shape = NULL;
-	tutti_status st = create(n, &shape);
+	tutti_status st = tti_shape_create(n, &shape);
 
 	if (st == TUTTI_OK)
 		st = tti_shape_group(shape, group_of);

@@ -1,147 +1,109 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shape of some of the ranks, from that of all: rings leave the others out, and who
  * hung on one of them hangs on whom that one hung. */
-#include "coll/shape.h"
+#include "coll/shape_parts.h"
 
 #include <string.h>
 
 #include "util/error.h"
-#include "util/mem.h"
 
 #define NOBODY UINT32_MAX
 
-/* Numbers of the ranks among the new ones, NOBODY: it is none. */
-static uint32_t *number_ranks(const struct tti_shape *of, const int *ranks, uint32_t n)
-{
-	uint32_t *number = tti_calloc(of->n, sizeof(*number));
+struct projection {
+	const struct tti_shape *of;
+	const int *ranks; /* of the new ones, their old numbers             */
+	uint32_t *number; /* of the old ones, the new numbers; NOBODY: none */
+	struct tti_shape *shape;
+	uint32_t *list; /* of as many as either shape has ranks           */
+	struct tti_arena arena;
+};
 
-	if (!number)
-		return NULL;
-	memset(number, 0xff, of->n * sizeof(*number));
-	for (uint32_t rank = 0; rank < n; rank++)
-		number[ranks[rank]] = rank;
-	return number;
-}
-
-static bool add_ring(const struct tti_shape_ring *of, uint32_t of_n, const uint32_t *number,
-		     struct tti_shape *shape)
+static tutti_status add_ring(const struct projection *p, const struct tti_shape_ring *of)
 {
-	struct tti_shape_ring *ring = &shape->rings[shape->nrings];
 	uint32_t n = 0;
 
-	ring->order = tti_arena_alloc(&shape->arena, shape->n * sizeof(*ring->order));
-	ring->place = tti_arena_alloc(&shape->arena, shape->n * sizeof(*ring->place));
-	if (!ring->order || !ring->place)
-		return false;
-	for (uint32_t place = 0; place < of_n; place++) {
-		const uint32_t rank = number[of->order[place]];
-
-		if (rank == NOBODY)
-			continue;
-		ring->place[rank] = n;
-		ring->order[n++] = rank;
-	}
-	ring->share = of->share;
-	shape->nrings++;
-	return true;
+	for (uint32_t place = 0; place < p->of->n; place++)
+		if (p->number[of->order[place]] != NOBODY)
+			p->list[n++] = p->number[of->order[place]];
+	return tti_shape_add_ring(p->shape, p->list, of->share);
 }
 
 /* The nearest new rank above; NOBODY: there is none. */
-static uint32_t find_above(const struct tti_shape_tree *of, const uint32_t *number, uint32_t old)
+static uint32_t find_above(const struct projection *p, const struct tti_shape_tree *of,
+			   uint32_t old)
 {
 	uint32_t above = of->parent[old];
 
-	while (above != NOBODY && number[above] == NOBODY)
+	while (above != NOBODY && p->number[above] == NOBODY)
 		above = of->parent[above];
-	return above == NOBODY ? NOBODY : number[above];
+	return above == NOBODY ? NOBODY : p->number[above];
 }
 
 /* Of several that have nobody above them the first is the root, and the others hang on
  * it. */
-static bool add_tree(const struct tti_shape_tree *of, const int *ranks, const uint32_t *number,
-		     struct tti_shape *shape)
+static tutti_status add_tree(const struct projection *p, const struct tti_shape_tree *of)
 {
-	struct tti_shape_tree *tree = &shape->trees[shape->ntrees];
 	uint32_t root = NOBODY;
 
-	tree->parent = tti_arena_alloc(&shape->arena, shape->n * sizeof(*tree->parent));
-	if (!tree->parent)
-		return false;
-	for (uint32_t rank = 0; rank < shape->n; rank++) {
-		tree->parent[rank] = find_above(of, number, (uint32_t)ranks[rank]);
-		if (tree->parent[rank] != NOBODY)
+	for (uint32_t rank = 0; rank < p->shape->n; rank++) {
+		p->list[rank] = find_above(p, of, (uint32_t)p->ranks[rank]);
+		if (p->list[rank] != NOBODY)
 			continue;
 		if (root == NOBODY)
 			root = rank;
 		else
-			tree->parent[rank] = root;
+			p->list[rank] = root;
 	}
-	tree->share = of->share;
-	shape->ntrees++;
-	return true;
+	return tti_shape_add_tree(p->shape, p->list, of->share);
 }
 
-/* Groups by the lowest new rank of each. */
-static tutti_status add_groups(const struct tti_shape *of, const int *ranks,
-			       struct tti_shape *shape)
+/* Groups by the lowest new rank of each; `first` is room for one of each old group. */
+static tutti_status add_groups(const struct projection *p, uint32_t *first)
 {
-	uint32_t *label = tti_calloc(shape->n, sizeof(*label));
-	uint32_t *first = tti_calloc(of->ngroups, sizeof(*first));
-	tutti_status st = TUTTI_OK;
-
-	if (!label || !first)
-		st = tti_fail(TUTTI_ENOMEM, "the shape of %u ranks: out of memory", shape->n);
-	if (st == TUTTI_OK)
-		memset(first, 0xff, of->ngroups * sizeof(*first));
-	for (uint32_t rank = 0; rank < shape->n && st == TUTTI_OK; rank++) {
-		const uint32_t group = of->group_of[ranks[rank]];
+	memset(first, 0xff, p->of->ngroups * sizeof(*first));
+	for (uint32_t rank = 0; rank < p->shape->n; rank++) {
+		const uint32_t group = p->of->group_of[p->ranks[rank]];
 
 		if (first[group] == NOBODY)
 			first[group] = rank;
-		label[rank] = first[group];
+		p->list[rank] = first[group];
 	}
-	if (st == TUTTI_OK)
-		st = tti_shape_group(shape, label);
-	tti_free(label);
-	tti_free(first);
-	return st;
+	return tti_shape_group(p->shape, p->list);
 }
 
-static bool fill(const struct tti_shape *of, const int *ranks, const uint32_t *number,
-		 struct tti_shape *shape)
+static tutti_status project(struct projection *p)
 {
-	shape->rings = tti_arena_alloc(&shape->arena, TTI_SHAPE_PARTS * sizeof(*shape->rings));
-	shape->trees = tti_arena_alloc(&shape->arena, TTI_SHAPE_PARTS * sizeof(*shape->trees));
-	if (!number || !shape->rings || !shape->trees)
-		return false;
+	const struct tti_shape *of = p->of;
+	uint32_t *first = tti_arena_alloc(&p->arena, of->ngroups * sizeof(*first));
+
+	p->number = tti_arena_alloc(&p->arena, of->n * sizeof(*p->number));
+	p->list = tti_arena_alloc(&p->arena, of->n * sizeof(*p->list));
+	if (!first || !p->number || !p->list)
+		return tti_fail(TUTTI_ENOMEM, "the shape of %u ranks: out of memory", p->shape->n);
+	memset(p->number, 0xff, of->n * sizeof(*p->number));
+	for (uint32_t rank = 0; rank < p->shape->n; rank++)
+		p->number[p->ranks[rank]] = rank;
+	p->shape->ring_gbps = of->ring_gbps;
+	p->shape->tree_gbps = of->tree_gbps;
 	for (uint32_t i = 0; i < of->nrings; i++)
-		if (!add_ring(&of->rings[i], of->n, number, shape))
-			return false;
+		TTI_TRY(add_ring(p, &of->rings[i]));
 	for (uint32_t i = 0; i < of->ntrees; i++)
-		if (!add_tree(&of->trees[i], ranks, number, shape))
-			return false;
-	return true;
+		TTI_TRY(add_tree(p, &of->trees[i]));
+	return add_groups(p, first);
 }
 
 tutti_status tti_shape_project(const struct tti_shape *of, const int *ranks, uint32_t n,
 			       struct tti_shape **out)
 {
-	struct tti_shape *shape = tti_zalloc(sizeof(*shape));
-	uint32_t *number = shape ? number_ranks(of, ranks, n) : NULL;
+	struct projection p = { .of = of, .ranks = ranks };
 	tutti_status st;
 
-	if (shape) {
-		shape->n = n;
-		shape->ring_gbps = of->ring_gbps;
-		shape->tree_gbps = of->tree_gbps;
-	}
-	st = number && fill(of, ranks, number, shape)
-		     ? add_groups(of, ranks, shape)
-		     : tti_fail(TUTTI_ENOMEM, "the shape of %u ranks: out of memory", n);
-	tti_free(number);
+	TTI_TRY(tti_shape_create(n, &p.shape));
+	st = project(&p);
+	tti_arena_release(&p.arena);
 	if (st == TUTTI_OK)
-		*out = shape;
+		*out = p.shape;
 	else
-		tti_shape_free(shape);
+		tti_shape_free(p.shape);
 	return st;
 }
