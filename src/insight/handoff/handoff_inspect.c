@@ -141,6 +141,7 @@ static tutti_status make(struct tutti_handoff_plan *plan, const tutti_topo_t *no
 	TTI_TRY(lay_out(nodes, nnodes, &layout, &plan->job));
 	TTI_TRY(read_sides(plan, config));
 	TTI_TRY(tti_handoff_plan_make(&plan->handoff, &plan->plan));
+	TTI_TRY(tti_handoff_figures(&plan->handoff, plan->plan));
 	return tti_handoff_plan_check(&plan->handoff, plan->plan);
 }
 

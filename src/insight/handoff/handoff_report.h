@@ -6,6 +6,10 @@
 
 #include "plan/handoff/handoff.h"
 
+/* What is told of a plan and not needed to run it: naive_gbps, on_gpus and nvlink. */
+TUTTI_CHECKED tutti_status tti_handoff_figures(const struct tti_handoff_job *handoff,
+					       struct tti_handoff_plan *plan);
+
 /* How long it takes for so many bytes: slices follow each other through all stages. */
 struct tti_handoff_time {
 	double us, latency_us, slice_bytes;

@@ -66,7 +66,7 @@ struct tti_handoff_tree {
 struct tti_handoff_plan {
 	struct tti_arena arena;
 	uint32_t nfrom, nto, nranks, nnodes;
-	bool from_sharded, to_sharded, on_gpus;
+	bool from_sharded, to_sharded;
 	struct tti_handoff_way *ways; /* by node that receives, in the order of their chains */
 	struct tti_handoff_leg *legs;
 	struct tti_handoff_tree *trees;
@@ -74,11 +74,13 @@ struct tti_handoff_plan {
 	double gbps;       /* of the vector, all ways at once; 0: nothing is to be moved */
 	double best_gbps;  /* no shares and trees over these ways bring more          */
 	double bound_gbps; /* no method brings more                                   */
-	double naive_gbps; /* if each receiver got a copy of its own from the next source */
 	const char *limit; /* what limits the plan, in words                         */
 	const char *bound; /* and what the bound                                      */
 	uint32_t depth, inner_depth; /* nodes one after the other; ranks, inside a node */
-	bool nvlink;                 /* all hops inside nodes are                      */
+	/* For tools, which fill it in (insight/handoff/handoff_figures.c). */
+	double naive_gbps; /* if each receiver got a copy of its own from the next source */
+	bool on_gpus;
+	bool nvlink; /* all hops inside nodes are */
 };
 
 /* TUTTI_EINVAL: a rank that is none, or twice on a side; a side without ranks. TUTTI_EPLAN:

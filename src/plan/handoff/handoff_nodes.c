@@ -351,3 +351,14 @@ tutti_status tti_hand_find_nodes(struct tti_hand_work *work)
 	}
 	return TUTTI_OK;
 }
+
+void tti_hand_release(struct tti_hand_work *work)
+{
+	for (uint32_t i = 0; i < work->nnodes; i++)
+		if (work->nodes[i].owns_loads)
+			tti_loads_free(work->nodes[i].loads);
+	tti_vec_release(&work->atoms);
+	tti_vec_release(&work->options);
+	tti_vec_release(&work->legs);
+	tti_arena_release(&work->arena);
+}

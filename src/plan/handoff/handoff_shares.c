@@ -154,7 +154,8 @@ tutti_status tti_hand_take(struct tti_hand_packing *p, double value, struct tti_
 {
 	struct shares shares = { .atom = tti_arena_alloc(&p->work->arena,
 							 p->work->atoms.n * sizeof(double)) };
-	const tutti_status st = shares.atom ? take_all(p, &shares, value, plan) : tti_hand_no_memory();
+	const tutti_status st =
+		shares.atom ? take_all(p, &shares, value, plan) : tti_hand_no_memory();
 
 	tti_vec_release(&shares.trees);
 	tti_vec_release(&shares.shape);
@@ -196,8 +197,8 @@ tutti_status tti_hand_say_limit(const struct tti_hand_packing *p, struct tti_han
 	tti_gbps_words(on->loads->capacity[at], gbps);
 	if (n > 1)
 		(void)snprintf(more, sizeof(more), ", and %u more", n - 1);
-	(void)snprintf(text, sizeof(text), "%s of %.60s, %s GB/s%s", link,
-		       tti_hand_node_name(on), gbps, more);
+	(void)snprintf(text, sizeof(text), "%s of %.60s, %s GB/s%s", link, tti_hand_node_name(on),
+		       gbps, more);
 	plan->limit = tti_arena_strdup(&plan->arena, text);
 	return plan->limit ? TUTTI_OK : tti_hand_no_memory();
 }

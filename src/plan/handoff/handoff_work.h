@@ -81,7 +81,9 @@ struct tti_hand_work {
 	TTI_VEC(struct tti_hand_leg) legs;
 };
 
+/* Of a zeroed work with its handoff; tti_hand_release(), also where it fails. */
 TUTTI_CHECKED tutti_status tti_hand_find_nodes(struct tti_hand_work *work);
+void tti_hand_release(struct tti_hand_work *work);
 /* The legs of a whole vector, and where a side is sharded. */
 TUTTI_CHECKED tutti_status tti_hand_add_chains(struct tti_hand_work *work);
 TUTTI_CHECKED tutti_status tti_hand_add_parts(struct tti_hand_work *work);

@@ -37,7 +37,8 @@ static struct tti_handoff_plan *plan_of(const struct tti_handoff_job *handoff)
 {
 	struct tti_handoff_plan *plan = NULL;
 
-	if (tti_handoff_plan_make(handoff, &plan) != TUTTI_OK)
+	if (tti_handoff_plan_make(handoff, &plan) != TUTTI_OK ||
+	    tti_handoff_figures(handoff, plan) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	if (tti_handoff_plan_check(handoff, plan) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
@@ -178,7 +179,8 @@ static bool try_one(struct tti_handoff_job *handoff, uint64_t seed)
 
 	if (st == TUTTI_EPLAN)
 		return false;
-	if (st != TUTTI_OK || tti_handoff_plan_check(handoff, plan) != TUTTI_OK)
+	if (st != TUTTI_OK || tti_handoff_figures(handoff, plan) != TUTTI_OK ||
+	    tti_handoff_plan_check(handoff, plan) != TUTTI_OK)
 		fail_msg("seed %lu: %s", (unsigned long)seed, tti_error_text());
 	if (plan->nways) {
 		const struct tti_handoff_time time = tti_handoff_plan_time(plan, 64e6);
