@@ -3,13 +3,13 @@
 #define BINDINGS_NCCL_BINDING_H
 
 /* What the files of libnccl.so.2 share. Each function of NCCL is defined as pncclX, and ncclX is
- * another name for it, which a profiler may take. The library calls its own functions by the
+ * another name for it, which a profiler may replace. The library calls its own functions by the
  * first name only.
  *
- * Owner: a handle is the program's until the function that ends it. A handle of a communicator
- * stays memory for ever, so that a call on one that was destroyed is an error and no crash.
- * Threads: as tutti.h says. ncclCommAbort(), ncclCommGetAsyncError() and ncclGetLastError() may be
- * called by any thread. */
+ * Owner: a handle is the program's until the function that ends it. The memory of a communicator's
+ * handle is never freed, so that a call on one that was destroyed is an error and not a crash.
+ * Threads: as tutti.h says. Any thread may call ncclCommAbort(), ncclCommGetAsyncError() and
+ * ncclGetLastError(). */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,24 +27,24 @@
 #include "tutti/inspect.h"
 #include "tutti/tutti.h"
 
-/* Stands behind the definition of p`name`, in the same file. */
+/* Goes behind the definition of p`name`, in the same file. */
 #define ALSO_NAMED(name) extern __typeof__(name) name __attribute__((weak, alias("p" #name)))
 
 /* -- Results and texts ------------------------------------------------------ */
 
-/* The result that stands for a status of Tutti. */
+/* The result of NCCL that stands for a status of Tutti. */
 ncclResult_t tti_nccl_result(tutti_status status);
 
-/* As tti_nccl_result(); what Tutti says of a failure becomes this thread's text, about `comm`
- * or (NULL) no communicator. */
+/* As tti_nccl_result(). Tutti's text of a failure becomes this thread's text, about `comm` or
+ * (NULL) no communicator. */
 ncclResult_t tti_nccl_report(ncclComm_t comm, tutti_status status);
 
-/* The text is this thread's, and goes to the log. Returns `result`. In a group nothing of the
- * group will run. */
+/* Fail with a text, which becomes this thread's and goes to the log. Returns `result`. In a group
+ * nothing of the group will run. */
 ncclResult_t tti_nccl_fail(ncclComm_t comm, ncclResult_t result, const char *fmt, ...)
 	TUTTI_PRINTF(3, 4);
 
-/* Makes `text` this thread's, as of an error that another thread has met and logged. */
+/* Make `text`, of an error that another thread has met and logged, this thread's. */
 void tti_nccl_keep(ncclComm_t comm, const char *text);
 
 /* One line of the log at INFO. */
@@ -56,8 +56,8 @@ struct tti_nccl_stream;
 struct tti_nccl_lent;
 struct tti_nccl_held_op;
 
-/* `lock` is for `streams`, which a thread that aborts takes away, and `ops`. All else is changed by the
- * thread that uses the communicator. */
+/* `lock` protects `streams`, which a thread that aborts takes away, and `ops`. All else is changed
+ * by the thread that uses the communicator. */
 struct ncclComm {
 	_Atomic int is_alive;
 	_Atomic int lets_go; /* streams that a failed call holds go on */
@@ -78,52 +78,56 @@ struct ncclComm {
 	struct ncclComm *next;             /* of those that are dead */
 };
 
-/* *out is one on the current device without a communicator of Tutti. */
+/* Create a handle on the current device, without a communicator of Tutti yet. */
 ncclResult_t tti_nccl_comm_create(ncclComm_t *out);
-/* One whose communicator of Tutti is gone, or was never made. Waits for nothing but its streams. */
+/* Free a handle whose communicator of Tutti is gone, or was never made. Waits for nothing but its
+ * streams. */
 void tti_nccl_comm_free(ncclComm_t comm);
-/* Whether calls may be made on it; tells why not. */
+/* Check whether calls may be made on a communicator. An error says why not. */
 ncclResult_t tti_nccl_comm_check(ncclComm_t comm);
 /* The same for questions, which a communicator that was finalized still answers. */
 ncclResult_t tti_nccl_comm_ask(ncclComm_t comm);
-/* The parts of functions that have to wait until the end of a group. */
+/* The parts of functions that wait until the end of a group. */
 ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm);
 ncclResult_t tti_nccl_comm_destroy(ncclComm_t comm);
 ncclResult_t tti_nccl_comm_abort(ncclComm_t comm);
 
 /* -- Settings ---------------------------------------------------------------- */
 
-/* *out is `config` with all fields of this release, those unset that its version does not have.
- * NULL: all are unset. */
+/* Copy `config` to *out with all fields of this release. Fields that its version does not have are
+ * unset. NULL: all are unset. */
 ncclResult_t tti_nccl_config_read(const ncclConfig_t *config, ncclConfig_t *out);
-/* What Tutti takes of it. Strings stay the caller's. */
+/* Take over what Tutti can use of a config. Strings stay the caller's. */
 void tti_nccl_config_use(const ncclConfig_t *config, tutti_config *out);
-/* Settings of a call, of which none can be followed but its algorithms and that an event is recorded. */
+/* Check the settings of a call. Tutti follows two: its algorithms, and that an event is
+ * recorded. */
 ncclResult_t tti_nccl_call_config_check(ncclComm_t comm, const ncclCollConfig_t *config,
 					cudaStream_t stream);
 #define TTI_NCCL_ALGORITHMS 160
-/* The algorithms that the settings name and Tutti has for `coll`, as tutti_comm_set_algorithm() takes them;
- * "": whichever is best. It uses that function, and leaves the communicator as it was configured. */
+/* Find the algorithms that the settings name and Tutti has for `coll`, as
+ * tutti_comm_set_algorithm() takes them; "": whichever is best. It calls that function, and then
+ * sets the communicator back to its configuration. */
 ncclResult_t tti_nccl_call_algorithms(ncclComm_t comm, const ncclCollConfig_t *config,
 				      tutti_collective coll, char out[TTI_NCCL_ALGORITHMS]);
 
 /* The value of a variable of the environment; NULL: it is not set, or empty. */
 const char *tti_nccl_variable(const char *name);
-/* Names the variables of NCCL that mean nothing here, once, at INFO. */
+/* Log, once and at INFO, which variables of NCCL have no effect here. */
 void tti_nccl_variables_tell(void);
 
 /* -- Streams ----------------------------------------------------------------- */
 
-/* The stream of Tutti over `stream`, *out NULL where a call is to be made at once. It stays until
- * all communicators that used it are gone. */
+/* Give the stream of Tutti over `stream`; *out is NULL if a call is to be made at once. It stays
+ * until all communicators that used it are gone. */
 ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *out);
-/* Whether all that was queued for streams of `comm` is done; TUTTI_AGAIN: not yet. */
+/* Whether all that was queued on streams of `comm` is done; TUTTI_AGAIN: not yet. */
 tutti_status tti_nccl_streams_query(ncclComm_t comm);
 void tti_nccl_streams_wait(ncclComm_t comm);
-/* Where the GPU of `comm` has failed and something is queued, that would never come. Revoke all communicators
- * that use these streams, and let it end with an error. */
+/* If the GPU of `comm` has failed, what is queued would never run. Revoke all communicators that
+ * use these streams, and let the queued calls end with an error. */
 void tti_nccl_streams_rescue(ncclComm_t comm);
-/* A thread that does so again and again while another one waits for what is queued, if anything is. */
+/* A thread that does so again and again while another thread waits for queued calls, if there are
+ * any. */
 struct tti_nccl_rescuer {
 	ncclComm_t comm;
 	pthread_t thread;
@@ -143,35 +147,38 @@ struct tti_nccl_action {
 	size_t nbytes;
 };
 
-/* Do it on its stream. Where that is captured it becomes a part of the graph, in a group at its
- * end. */
+/* Do an action on its stream. If the stream is captured, the action becomes a part of the graph, or
+ * in a group at the group's end. */
 ncclResult_t tti_nccl_do(const struct tti_nccl_action *action);
-/* The group of this thread ends: its calls on captured streams go into their graphs, or nowhere. */
+/* End the group of this thread: its calls on captured streams go into their graphs, or (`dropped`)
+ * nowhere. */
 ncclResult_t tti_nccl_capture_end(bool dropped);
 bool tti_nccl_is_captured(cudaStream_t stream);
-/* Let the streams go on that failed calls of the communicator hold, and wait until they do. */
+/* Let the streams that failed calls of the communicator hold go on, and wait until they do. */
 void tti_nccl_let_go(ncclComm_t comm);
-/* Of the thread of a stream: hold it, so that nothing runs on what a failed call has not brought, until
- * is_over(arg) is not 0; who waits for the stream is told `why`. Whether the runtime can do that. */
+/* Called by the thread of a stream: hold the stream, so that nothing runs on data that a failed
+ * call has not delivered, until is_over(arg) is not 0. Threads that wait for the stream get `why`.
+ * tti_nccl_can_hold(): whether the runtime can do that. */
 bool tti_nccl_can_hold(void);
 void tti_nccl_hold(const char *why, int (*is_over)(void *arg), void *arg);
 /* Let each launch of the graph that `stream` is captured into call launch(arg, stream of the
- * launch); drop(arg) at its end, or if this fails. An error of CUDA, or -1: the runtime has no
- * function for it. */
+ * launch). The end of the graph, or a failure of this function, calls drop(arg). Returns an error
+ * of CUDA, or -1: the runtime has no function for it. */
 int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream),
 		     void (*drop)(void *arg), void *arg);
-/* Where the bytes at an address of the program are for this process: elsewhere if Tutti's CUDA
- * runtime guards its devices' memory. */
+/* Where this process finds the bytes at an address of the program. It is another address if Tutti's
+ * CUDA runtime guards its devices' memory. */
 void *tti_nccl_reach(const void *address);
-/* Memory of this library becomes memory of the current device for Tutti's CUDA runtime, and does not any
- * more. 0, also where there is no such runtime, or an error of CUDA, and of which function. */
+/* Make memory of this library memory of the current device for Tutti's CUDA runtime, and undo
+ * that. Returns 0, also if there is no such runtime, or an error of CUDA with the function that
+ * gave it. */
 int tti_nccl_adopt(void *memory, size_t nbytes, const char **function);
 void tti_nccl_disown(void *memory);
-/* The device that is current, 0 where there is no CUDA runtime. Looks whether there is one. */
+/* The current device; 0 if there is no CUDA runtime. Looks for one. */
 int tti_nccl_current_device(void);
-/* Whether there was one when a communicator was made last, or a stream was used. */
+/* Whether there was a runtime when a communicator was last made, or a stream was used. */
 bool tti_nccl_has_runtime(void);
-/* Records an event on a stream. */
+/* Record an event on a stream. */
 ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm);
 /* What a function of CUDA refused when something was queued. */
 struct tti_nccl_trouble {
@@ -179,52 +186,57 @@ struct tti_nccl_trouble {
 	int error;    /* 0: none */
 	bool is_made; /* what was queued is done all the same */
 };
-/* What has happened in this thread since it was asked the last time. */
+/* Take what has happened in this thread since the last time it was asked. */
 struct tti_nccl_trouble tti_nccl_take_trouble(void);
-/* A function of the CUDA runtime, NULL where there is none. */
+/* A function of the CUDA runtime; NULL if there is none. */
 void *tti_nccl_find_symbol(const char *name);
 
 /* -- CUDA runtimes that are not Tutti's ----------------------------------------- */
 
-/* Whether the process has one: NVIDIA's, whose GPUs have memory that the host cannot reach. */
+/* Whether the process has such a runtime: NVIDIA's, whose GPUs have memory that the host cannot
+ * reach. */
 bool tti_nccl_has_gpus(void);
-/* Whether the process uses a GPU by the driver that it has loaded, if that is not Tutti's. */
+/* Whether the process uses a GPU through a driver that it has loaded and that is not Tutti's. */
 bool tti_nccl_gpu_is_in_use(void);
-/* Whether a call of NCCL can use the memory at `address` (NULL: none) as its `argument`; tells why
- * not. Costs nothing with Tutti's runtime, or none. */
+/* Check whether a call of NCCL can use the memory at `address` (NULL: none) as its `argument`. An
+ * error says why not. Costs nothing with Tutti's runtime, or none. */
 ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argument,
 			   const void *address);
 
-/* The rest is called where it has one. */
+/* The functions below are called only if the process has such a runtime. */
 ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *argument,
 			      const void *address);
-/* Let kernels reach memory of the host at the same address, and no more. An error of CUDA. */
+/* Let kernels reach memory of the host at the same address, and undo that. Returns an error of
+ * CUDA. */
 int tti_nccl_gpu_adopt(void *memory, size_t nbytes, const char **function);
 void tti_nccl_gpu_disown(void *memory);
-/* What may wait for all GPUs is done now, while a communicator is made, and not when a call of another one
- * waits for this thread's. */
+/* Do now, while a communicator is made, what may wait for all GPUs: later a call of another
+ * communicator could be waiting for this thread's call. */
 void tti_nccl_gpu_prepare(void);
 
-/* What holds a stream of CUDA: it counts how often something that was queued there is done. */
+/* A counter, which holds a stream of CUDA: it counts how many of the pieces of work that were
+ * queued there are done. */
 struct tti_nccl_counter;
 typedef int (*tti_nccl_launch_fn)(cudaStream_t stream, void (*fn)(void *), void *arg);
 ncclResult_t tti_nccl_counter_take(ncclComm_t comm, struct tti_nccl_counter **out);
-/* All that was queued with it is done. NULL is fine. */
+/* Give a counter back when all that was queued with it is done. NULL is fine. */
 void tti_nccl_counter_give_back(struct tti_nccl_counter *counter);
-/* Let a thread of CUDA call fn(arg) at its turn on `stream`, which then does nothing else until
- * tti_nccl_counter_release(). The device of the stream is current. */
+/* Let a thread of CUDA call fn(arg) when its turn on `stream` has come. The stream then does
+ * nothing else until tti_nccl_counter_release(). The device of the stream is current. */
 void tti_nccl_counter_push(struct tti_nccl_counter *counter, cudaStream_t stream,
 			   tti_nccl_launch_fn launch, void (*fn)(void *), void *arg,
 			   struct tti_nccl_trouble *out);
 void tti_nccl_counter_release(struct tti_nccl_counter *counter);
-/* Whether the current GPU has failed for good, so that nothing that is queued on its streams comes. */
+/* Whether the current GPU has failed for good, so that nothing that is queued on its streams will
+ * run. */
 bool tti_nccl_gpu_has_failed(void);
-/* Call what is queued and has not come. */
+/* Call the functions that are queued and have not been called. */
 void tti_nccl_counter_drain(struct tti_nccl_counter *counter);
 
 /* -- Groups ------------------------------------------------------------------ */
 
-/* What waits for the end of a group, in the order in which it is carried out there. */
+/* The phases of what waits for the end of a group, in the order in which they are carried out
+ * there. */
 enum tti_nccl_phase {
 	TTI_NCCL_REGISTER,
 	TTI_NCCL_WINDOW, /* those of several communicators at the same time */
@@ -234,7 +246,8 @@ enum tti_nccl_phase {
 	TTI_NCCL_INIT,
 };
 
-/* `run` is called once with `work`, or `drop` if nothing of the group runs; both free it. */
+/* Either `run` is called once with `work`, or, if nothing of the group runs, `drop`. Both free
+ * it. */
 struct tti_nccl_job {
 	enum tti_nccl_phase phase;
 	ncclComm_t comm;
@@ -244,19 +257,20 @@ struct tti_nccl_job {
 };
 
 bool tti_nccl_in_group(void);
-/* Queue a job in a group, carry it out at once elsewhere. `work` is the job's: NULL is no memory
- * for it. */
+/* Queue a job in a group; outside of one, carry it out at once. `work` is the job's. NULL: there
+ * was no memory for it. */
 ncclResult_t tti_nccl_job_add(const struct tti_nccl_job *job);
-/* Nothing of the group of this thread will run, because of `result`. */
+/* Spoil the group of this thread: nothing of it will run, because of `result`. */
 void tti_nccl_group_spoil(ncclResult_t result);
 
-/* Of a communicator that is to be freed. */
+/* Free the windows of a communicator that is to be freed. */
 void tti_nccl_windows_free(ncclComm_t comm);
 
-/* An operator of a program (others are not counted) is in one more graph, or in one less. */
+/* Note that an operator of a program (others are not counted) is in one more graph, or in one
+ * less. */
 ncclResult_t tti_nccl_op_hold(ncclComm_t comm, ncclRedOp_t op);
 void tti_nccl_op_let_go(ncclComm_t comm, ncclRedOp_t op);
-/* Of a communicator that is to be freed. */
+/* Free the operators of a communicator that is to be freed. */
 void tti_nccl_ops_free(ncclComm_t comm);
 
 /* -- Checks ------------------------------------------------------------------ */

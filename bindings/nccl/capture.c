@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls on streams, and calls that become a part of a graph because their stream is captured.
  *
- * A call takes its place in the order of its communicator when it is made. In a graph it is made at
- * each launch, by the thread that launches, on the stream that the graph is launched on: so all ranks
- * that launch in the same order have the same order of calls. CUDA has no function for that, so
- * it takes Tutti's CUDA runtime on host memory, which offers one. */
+ * A call takes its place in the order of its communicator when it is made. A call in a graph is
+ * made at each launch, by the thread that launches, on the stream that the graph is launched on. So
+ * all ranks that launch in the same order have the same order of calls. CUDA has no function for
+ * that, so only Tutti's CUDA runtime on host memory, which has one, can do it. */
 #include "binding.h"
 
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ struct replay {
 	struct step *first, **end;
 };
 
-/* Of the group of this thread: one for each stream. */
+/* The pending replays of this thread's group, one for each stream. */
 static _Thread_local struct replay *pending;
 
 /* -- Calls that fail ------------------------------------------------------------------------ */
@@ -61,8 +61,9 @@ static int any_goes_on(void *arg)
 	return 0;
 }
 
-/* As NCCL's kernels wait for ncclCommAbort(), the stream does, so that nothing takes for data what the call
- * has not brought. Who waits for the stream is told, which NCCL does not do. */
+/* The stream waits until ncclCommAbort(), as NCCL's kernels do, so that nothing uses data that the
+ * call has not delivered. Threads that wait for the stream get an error, which NCCL does not give
+ * them. */
 static void hold_if_lost(tutti_status status, int (*goes_on)(void *), void *arg)
 {
 	char why[512];
@@ -104,7 +105,7 @@ void tti_nccl_let_go(ncclComm_t comm)
 		(void)nanosleep(&nap, NULL);
 }
 
-/* What was called in the group of this thread, each once. */
+/* The communicators of the calls in the group of this thread, each once. */
 struct called {
 	ncclComm_t comm;
 	tutti_stream_t over;
@@ -115,7 +116,7 @@ static _Thread_local struct {
 	size_t n, room;
 } called;
 
-/* Without it the failure is what ncclCommGetAsyncError() says. */
+/* Without it only ncclCommGetAsyncError() tells the failure. */
 static bool look(tutti_stream_t over, tutti_stream_fn fn, void *arg)
 {
 	if (tutti_stream_call(over, fn, arg) == TUTTI_OK)
@@ -125,7 +126,8 @@ static bool look(tutti_stream_t over, tutti_stream_fn fn, void *arg)
 	return false;
 }
 
-/* What was called on the stream of the first one: its status does not say on which communicator. */
+/* The communicators of the calls on the stream of the first one: the stream's status does not say
+ * which of them failed. */
 static void look_behind_stream(const struct called *first, size_t n)
 {
 	struct looked *looked = calloc(1, sizeof(*looked) + n * sizeof(ncclComm_t));
@@ -139,7 +141,7 @@ static void look_behind_stream(const struct called *first, size_t n)
 		free(looked);
 }
 
-/* Behind what was just called. */
+/* Queued behind the call that was just made. */
 static void look_later(ncclComm_t comm, tutti_stream_t over, bool is_grouped)
 {
 	if (!over || !tti_nccl_can_hold())
@@ -241,7 +243,7 @@ static int launch(void *arg, void *stream)
 	return result == ncclSuccess && one == ncclSuccess ? 0 : LAUNCH_FAILED;
 }
 
-/* It is the graph's, or nobody's. */
+/* The graph owns it, or nobody does. */
 static ncclResult_t give_to_graph(struct replay *replay)
 {
 	const ncclComm_t comm = replay->first->comm;
@@ -261,7 +263,7 @@ static ncclResult_t give_to_graph(struct replay *replay)
 	return ncclSuccess;
 }
 
-/* Its replay in the group of this thread. */
+/* The pending replay of this thread's group on a captured stream. */
 static struct replay *find_pending(cudaStream_t stream)
 {
 	struct replay **at = &pending;

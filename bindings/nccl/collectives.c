@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Tutti's operators of programs begin here; what lies between are its own. */
+/* Operators of programs begin here in Tutti; the values below are its own. */
 #define FIRST_MADE_OP 256
 
 ncclResult_t tti_nccl_check_type(ncclComm_t comm, ncclDataType_t type)
@@ -125,7 +125,7 @@ static ncclResult_t add_completion(const struct call *call)
 		&(struct tti_nccl_job){ TTI_NCCL_LATER, call->comm, record, free, work });
 }
 
-/* A rank that is not the root need not have what the root alone uses. */
+/* A rank that is not the root need not have what only the root uses. */
 static bool is_used(const struct call *call, bool for_root_alone)
 {
 	int rank;
@@ -325,7 +325,7 @@ ALSO_NAMED(ncclScatter);
 
 /* -- Between two ranks -------------------------------------------------------------------- */
 
-/* A call without a receive buffer is a send, so an empty receive needs an address. */
+/* Without a receive buffer the call would be a send, so an empty receive needs an address. */
 static char nowhere;
 
 ncclResult_t pncclSend(const void *send, size_t count, ncclDataType_t type, int peer,
@@ -442,7 +442,7 @@ void tti_nccl_ops_free(ncclComm_t comm)
 	pthread_mutex_unlock(&comm->lock);
 }
 
-/* Whether it is, so that the last graph destroys it. */
+/* Whether a graph still uses the operator: then the last graph destroys it. */
 static bool is_held(ncclComm_t comm, ncclRedOp_t op)
 {
 	struct tti_nccl_held_op *held;

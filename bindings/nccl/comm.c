@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators: their handles, questions, and their end. How they are made: make.c. */
+/* Communicators: their handles, questions, and their end. make.c has how they are made. */
 #include "binding.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Handles of communicators that ended, oldest first. The last ones are not used again, so that a call
- * on one is found. */
+/* Handles of communicators that ended, oldest first. The most recent ones are not used again, so
+ * that a call on one of them is found. */
 static struct {
 	pthread_mutex_t lock;
 	struct ncclComm *oldest, **end;
@@ -36,7 +36,8 @@ ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 	const int device = tti_nccl_current_device();
 	ncclComm_t comm;
 
-	/* Calls could not take their turn in its streams, and nothing would tell memory of a GPU from other. */
+	/* Calls could not be queued on its streams, and nothing would tell memory of a GPU from
+	 * other memory. */
 	if (!tti_nccl_has_runtime() && tti_nccl_gpu_is_in_use())
 		return tti_nccl_fail(
 			NULL, ncclInvalidUsage,
@@ -108,8 +109,8 @@ ncclResult_t tti_nccl_comm_check(ncclComm_t comm)
 
 /* -- The end -------------------------------------------------------------------------- */
 
-/* What tutti_comm_finalize() does needs all ranks, and one thread may end those of several one after
- * the other. tutti_comm_destroy() waits for what was sent and not taken. */
+/* tutti_comm_finalize() would wait for all ranks, but one thread may end the communicators of
+ * several one after the other. tutti_comm_destroy() waits only until what was sent is taken. */
 ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm)
 {
 	const ncclResult_t result = tti_nccl_comm_check(comm);
@@ -141,7 +142,7 @@ static bool is_first_to_end(ncclComm_t comm)
 	return is_alive;
 }
 
-/* Frees the handle, too. One that could not be made has nothing else. */
+/* Free the handle, too. A communicator that could not be made has nothing else. */
 static ncclResult_t end(ncclComm_t comm, tutti_status (*end_in_tutti)(tutti_comm_t))
 {
 	ncclResult_t result = ncclSuccess;
@@ -309,7 +310,7 @@ ncclResult_t pncclCommResume(ncclComm_t comm)
 }
 ALSO_NAMED(ncclCommResume);
 
-/* Of the memory of a GPU there is none. */
+/* Tutti uses no memory of a GPU. */
 ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *out)
 {
 	const ncclResult_t result = check_question(comm, out);

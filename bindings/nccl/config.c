@@ -26,7 +26,7 @@ static const struct layout layouts[] = {
 #name, offsetof(ncclConfig_t, name), least, most \
 	}
 
-/* What an int may be that is set. */
+/* The values that an int field may have if it is set. */
 static const struct range {
 	const char *name;
 	size_t offset;
@@ -169,7 +169,7 @@ void tti_nccl_config_use(const ncclConfig_t *config, tutti_config *out)
 		out->blocking = config->blocking;
 	if (config->trafficClass != NCCL_CONFIG_UNDEF_INT)
 		out->traffic_class = config->trafficClass;
-	/* NCCL's name for what Tutti does between hosts in any case. */
+	/* NCCL's name for what Tutti always does between hosts. */
 	if (config->netName && strcasecmp(config->netName, "Socket") != 0)
 		out->transport = config->netName;
 }
@@ -210,8 +210,9 @@ ncclResult_t tti_nccl_call_config_check(ncclComm_t comm, const ncclCollConfig_t 
 
 /* -- Algorithms of a call ------------------------------------------------------------------ */
 
-/* What a word of NCCL's is here: RING, or RING_LL, as there are no protocols. Others are looked for as they
- * are, so that those that only Tutti has can be named. False: too long for a name. */
+/* Translate a word of NCCL: RING, or RING_LL, as there are no protocols here. Other words are
+ * looked up as they are, so that a program can name algorithms that only Tutti has. False: too long
+ * for a name. */
 static bool take_word(const char *word, size_t len, char *out, size_t size)
 {
 	static const struct {
@@ -236,7 +237,7 @@ static bool take_word(const char *word, size_t len, char *out, size_t size)
 	return true;
 }
 
-/* Adds a name to out, if the collective has it. */
+/* Add a name to out, if the collective has it. */
 static tutti_status add_name(ncclComm_t comm, const char *coll, const char *name,
 			     char out[TTI_NCCL_ALGORITHMS])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs call for their kernels. There are none, so a team of ranks that share memory by
- * addresses is one rank, and what only a kernel could use is refused. */
+/* What programs call on behalf of their kernels. Tutti runs no kernels: a team of ranks that share
+ * memory by addresses is one rank, and what only a kernel could use is refused. */
 #include "binding.h"
 
 static ncclResult_t refuse(const char *name, const char *what)
@@ -21,7 +21,7 @@ ncclTeam_t pncclTeamWorld(ncclComm_t comm)
 }
 ALSO_NAMED(ncclTeamWorld);
 
-/* Of this rank alone. */
+/* A team of this rank alone. */
 static ncclTeam_t team_of_one(void)
 {
 	return (ncclTeam_t){ 1, 0, 1 };
@@ -62,7 +62,7 @@ int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
 }
 ALSO_NAMED(ncclTeamRankToWorld);
 
-/* This rank is 0 there. */
+/* This rank is rank 0 of the team. */
 int pncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank)
 {
 	(void)comm;
@@ -90,7 +90,7 @@ ncclResult_t pncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devcomm)
 }
 ALSO_NAMED(ncclDevCommDestroy);
 
-/* No memory is multicast, which NULL says. */
+/* No memory is multicast: NULL says so. */
 static ncclResult_t give_none(ncclWindow_t window, void **out)
 {
 	if (!window || !out)

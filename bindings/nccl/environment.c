@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Variables of the environment: those of NCCL that mean something here, and the functions by
- * which a program reads them. */
+/* Variables of the environment: those of NCCL that have an effect here, and the functions by which
+ * a program reads them. */
 #include "binding.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-/* NCCL_X is TUTTI_X, `by_tutti`: Tutti reads both names itself. */
+/* NCCL_X is TUTTI_X. `by_tutti`: Tutti reads both names itself. */
 static const struct {
 	const char *nccl, *tutti;
 	bool by_tutti;
@@ -51,7 +51,7 @@ const char *tti_nccl_variable(const char *name)
 	return NULL;
 }
 
-/* Tutti reads its variables once, at its first use: before that they have to be there. */
+/* Tutti reads its variables once, at its first use, so they must be set before. */
 __attribute__((constructor)) static void share_variables(void)
 {
 	for (size_t at = 0; at < NSHARED; at++) {
@@ -89,7 +89,7 @@ void tti_nccl_variables_tell(void)
 
 /* -- Reading them by functions ------------------------------------------------- */
 
-/* One of Tutti's, by either name. A handle is the address of one. */
+/* One parameter of Tutti, by either name. A handle is the address of one. */
 struct ncclParamHandle {
 	char name[64];
 	int index; /* of tutti_param_get() */
@@ -156,7 +156,7 @@ static ncclResult_t read_param(ncclParamHandle_t param, const void *out, tutti_p
 	return tti_nccl_report(NULL, tutti_param_get(param->index, info));
 }
 
-/* A number as Tutti writes it: K, M and G are powers of 1024. */
+/* Read a number as Tutti writes it: K, M and G are powers of 1024. */
 static bool parse_number(const char *text, int64_t *out)
 {
 	static const char units[] = "KMG";
@@ -229,7 +229,7 @@ ncclResult_t pncclParamGetStr(ncclParamHandle_t param, const char **out)
 }
 ALSO_NAMED(ncclParamGetStr);
 
-/* The text with its end: what a value is to the program, its own type says. */
+/* The text with its terminating 0. The program takes a value by its own type. */
 ncclResult_t pncclParamGet(ncclParamHandle_t param, void *out, int nbytes, int *nbytes_out)
 {
 	tutti_param_info info;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA's CUDA runtime and driver: streams that are held without a thread of CUDA waiting, memory that
- * both host and GPUs reach, and what kind of memory an address is.
+/* NVIDIA's CUDA runtime and driver: how a stream is held without a waiting thread of CUDA, how
+ * memory is shared by host and GPUs, and what kind of memory an address is.
  *
- * What is asked of the driver does not change the error that cudaGetLastError() gives the program. */
+ * Questions to the driver do not change the error that cudaGetLastError() gives the program. */
 #include "binding.h"
 
 #include <dlfcn.h>
@@ -91,7 +91,7 @@ static int get_attribute(int device, int attribute)
 	return value;
 }
 
-/* Any function that asks the GPU tells of an error that it does not recover from. */
+/* Any function that asks the GPU returns an error that the GPU does not recover from. */
 bool tti_nccl_gpu_has_failed(void)
 {
 	size_t nfree, nbytes;
@@ -166,7 +166,8 @@ ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *arg
 		call, argument, address);
 }
 
-/* An error of CUDA, which is not kept as the last one of the program, and whose it is. */
+/* Returns an error of CUDA, which does not become the last one of the program, and the function
+ * that gave it. */
 static int make_reachable(void *memory, size_t nbytes, const char **function)
 {
 	unsigned long long address = 0;
@@ -196,7 +197,7 @@ int tti_nccl_gpu_adopt(void *memory, size_t nbytes, const char **function)
 	return make_reachable(memory, nbytes, function);
 }
 
-/* What was allocated before there was a runtime is not registered. */
+/* Memory that was allocated before there was a runtime is not registered. */
 void tti_nccl_gpu_disown(void *memory)
 {
 	find();
@@ -216,8 +217,8 @@ struct turn {
 	bool has_come, is_pushed;
 };
 
-/* Each in lines of its own. One stays for ever and never goes back: a GPU may still look at it when its
- * stream is gone, and finds all that it waits for. */
+/* Each counter has cache lines of its own. It is never freed and never goes back: a GPU may still
+ * look at it when its stream is gone, and must find that all it waits for is done. */
 struct tti_nccl_counter {
 	_Alignas(64) _Atomic uint64_t done; /* what the GPU looks at */
 	uint64_t npushed;                   /* under `order`, as what is queued */
@@ -227,7 +228,8 @@ struct tti_nccl_counter {
 	struct turn *first, **end;     /* not over */
 };
 
-/* In one registration, which may wait for all GPUs: so these are enough for a process, but a very odd one. */
+/* All counters are in one registration, because registering may wait for all GPUs. So many are
+ * enough for any usual process. */
 #define COUNTERS 511
 
 struct counters {
@@ -241,8 +243,8 @@ static struct {
 	struct tti_nccl_counter *free;
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Shared, so that a fork() gives this process no other pages than those that the GPU looks at. Under the
- * lock. An error of CUDA. */
+/* Shared memory, so that this process keeps the pages that the GPU looks at after a fork(). Under
+ * the lock. Returns an error of CUDA. */
 static int add_counters(const char **function)
 {
 	struct counters *counters = mmap(NULL, sizeof(*counters), PROT_READ | PROT_WRITE,
@@ -271,7 +273,8 @@ static int add_counters(const char **function)
 	return 0;
 }
 
-/* cudaDeviceReset() ends registrations, but not the memory. Under the lock. An error of CUDA. */
+/* cudaDeviceReset() ends registrations, but not the memory. Under the lock. Returns an error of
+ * CUDA. */
 static int renew_counters(const char **function)
 {
 	int error = 0;
@@ -352,7 +355,7 @@ static void append(struct turn *turn)
 	pthread_mutex_unlock(&counter->lock);
 }
 
-/* False: it was. Under the lock. */
+/* False: it is over already. Under the lock. */
 static bool set_over(struct turn *turn)
 {
 	struct tti_nccl_counter *counter = turn->counter;
@@ -369,7 +372,7 @@ static bool set_over(struct turn *turn)
 	return true;
 }
 
-/* On a thread of CUDA. It or push() is the last one that has the turn. */
+/* Runs on a thread of CUDA. The last user of the turn is this function or push(). */
 static void come(void *arg)
 {
 	struct turn *turn = arg;
@@ -401,14 +404,14 @@ void tti_nccl_counter_drain(struct tti_nccl_counter *counter)
 	pthread_mutex_unlock(&counter->lock);
 }
 
-/* What came of a turn; is_launched: it may come still. */
+/* Note what became of a turn. is_launched: it may still come. */
 static void settle(struct turn *turn, bool is_launched, struct tti_nccl_trouble *out)
 {
 	struct tti_nccl_counter *counter = turn->counter;
 	bool is_last;
 
 	pthread_mutex_lock(&counter->lock);
-	/* If it is over by now, it is too late to refuse it. */
+	/* If the turn is over by now, it is too late to refuse it. */
 	out->is_made = !out->error || !set_over(turn);
 	turn->is_pushed = true;
 	is_last = !is_launched || turn->has_come;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups: Tutti's, and behind them what Tutti does not take in a group. */
+/* Groups: first what Tutti's groups take, then what Tutti does not take in a group. */
 #include "binding.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of the calling thread. */
+/* The group of the calling thread. */
 struct queued {
 	struct queued *next;
 	struct tti_nccl_job job;
@@ -43,7 +43,7 @@ ncclResult_t tti_nccl_job_add(const struct tti_nccl_job *job)
 	return ncclSuccess;
 }
 
-/* A call that fails in a group is the group's end for Tutti, too. Its text says nothing. */
+/* A call that fails in a group ends the group for Tutti, too. The text of that end says nothing. */
 void tti_nccl_group_spoil(ncclResult_t result)
 {
 	if (group.depth == 0 || group.spoiled != ncclSuccess)
@@ -85,7 +85,7 @@ static void *run_aside(void *arg)
 	return NULL;
 }
 
-/* One for each communicator that has jobs of this phase; how many. */
+/* One list for each communicator that has jobs of this phase. Returns how many. */
 static size_t make_runners(enum tti_nccl_phase phase, struct runner *runners)
 {
 	size_t n = 0;
@@ -105,8 +105,8 @@ static size_t make_runners(enum tti_nccl_phase phase, struct runner *runners)
 	return n;
 }
 
-/* Those of several communicators at the same time: each waits for those of other ranks, which may be
- * behind it. */
+/* Run the jobs of several communicators at the same time: each waits for those of other ranks,
+ * which may be queued behind it. */
 static ncclResult_t run_together(enum tti_nccl_phase phase)
 {
 	ncclResult_t result = ncclSuccess;
@@ -160,7 +160,7 @@ static ncclResult_t run_phase(enum tti_nccl_phase phase)
 	return result;
 }
 
-/* All are run, however others went: what is to be freed is. */
+/* Run all jobs, however others went: what is to be freed must be. */
 static ncclResult_t run_jobs(void)
 {
 	ncclResult_t result = ncclSuccess;
@@ -206,7 +206,7 @@ ncclResult_t pncclGroupEnd(void)
 		return tti_nccl_fail(NULL, ncclInvalidUsage,
 				     "ncclGroupEnd() without ncclGroupStart()");
 	spoiled = group.spoiled;
-	/* A spoiled group has told its reason. */
+	/* A spoiled group has already told its reason. */
 	if (spoiled != ncclSuccess) {
 		tutti_log_errors(0);
 		result = tti_nccl_result(tutti_group_end());
@@ -232,7 +232,7 @@ ncclResult_t pncclGroupEnd(void)
 }
 ALSO_NAMED(ncclGroupEnd);
 
-/* Inits are run; windows and the like would be agreed with other ranks, which need not be here. */
+/* Inits are run. Windows and the like need other ranks to agree, which may not be in this call. */
 static ncclResult_t end_simulation(ncclSimInfo_t *out)
 {
 	double us = 0;
@@ -277,7 +277,7 @@ ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *out)
 			"ncclGroupSimulateEnd() ends one of %d groups: end the inner ones "
 			"with ncclGroupEnd(). The calls of the group were dropped",
 			group.depth);
-	/* A group that is spoiled by these, or by a call, ends with the reason. */
+	/* A group that is spoiled by these jobs, or by a call, ends with the reason. */
 	return group.spoiled == ncclSuccess ? end_simulation(out) : pncclGroupEnd();
 }
 ALSO_NAMED(ncclGroupSimulateEnd);

@@ -8,8 +8,8 @@
 
 _Static_assert(sizeof(ncclUniqueId) == sizeof(tutti_unique_id), "an id is the same bytes");
 
-/* One communicator that is to be made. Kept until the end of a group only if it is nonblocking: for
- * others Tutti's groups wait. */
+/* One communicator that is to be made. It is kept until the end of a group only if it is
+ * nonblocking: for others Tutti's groups wait. */
 struct birth {
 	enum { BY_IDS, BY_SPLIT, BY_SHRINK, BY_GROW } how;
 	ncclComm_t comm;   /* NULL: this rank is in no communicator of a split */
@@ -50,8 +50,9 @@ static bool is_revoked(tutti_comm_t comm)
 	return tutti_comm_get_async_error(comm, &error) == TUTTI_OK && error == TUTTI_EREVOKED;
 }
 
-/* Nothing can be agreed on over a communicator that was revoked but who is left of it: those are split. What
- * is between them does not outlive this function, so the new one is made when it returns. */
+/* Over a communicator that was revoked its ranks can agree only on who is left, so a shrink comes
+ * first and its result is split. That communicator ends with this function, so the new one is made
+ * when it returns. */
 static ncclResult_t split_revoked(const struct birth *birth)
 {
 	const tutti_comm_t parent = birth->parent->comm;
@@ -94,7 +95,7 @@ static tutti_status carry_out(const struct birth *birth)
 	switch (birth->how) {
 	case BY_IDS:
 		return tutti_comm_init_rank_scalable(out, birth->nranks, birth->rank, birth->nids,
-						birth->ids, config);
+						     birth->ids, config);
 	case BY_SPLIT:
 		return tutti_comm_split(parent, birth->color, birth->key, out, config);
 	case BY_SHRINK:
@@ -142,7 +143,7 @@ static void *copy(const void *from, size_t nbytes)
 	return to;
 }
 
-/* With all that the caller may take back. */
+/* Copy all that the caller may take back. */
 static ncclResult_t keep_birth(const struct birth *given)
 {
 	struct birth *birth = copy(given, sizeof(*given));
@@ -175,7 +176,8 @@ static void inherit(ncclComm_t comm, const struct ncclComm *parent)
 	comm->rma_contexts = parent->rma_contexts;
 }
 
-/* The settings, the handle, then the communicator or what waits for the end of the group. */
+/* First the settings and the handle, then the communicator, or what waits for the end of the
+ * group. */
 static ncclResult_t begin(struct birth *birth, const ncclConfig_t *given, ncclComm_t *out)
 {
 	ncclConfig_t config;

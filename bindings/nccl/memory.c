@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory, and what a communicator is told of it. */
+/* Memory, and its registration with communicators. */
 #include "binding.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ ncclResult_t pncclMemFree(void *memory)
 }
 ALSO_NAMED(ncclMemFree);
 
-/* A handle is one of these. Registered by the end of the group at the latest. */
+/* A handle is one of these. It is registered by the end of the group at the latest. */
 struct registration {
 	ncclComm_t comm;
 	void *memory;
@@ -47,7 +47,7 @@ static ncclResult_t add_now(void *work)
 					      self->nbytes, &self->reg));
 }
 
-/* The program has the handle still. */
+/* The program still has the handle. */
 static void forget(void *work)
 {
 	(void)work;

@@ -89,7 +89,7 @@ typedef enum {
 	ncclNumTypes = 12
 } ncclDataType_t;
 
-/* Of the same size as ncclRedOp_t. */
+/* It has the size of ncclRedOp_t. */
 typedef enum { ncclNumOps_dummy = 5 } ncclRedOp_dummy_t;
 
 /* Operators that programs make have values from ncclNumOps to ncclMaxRedOp. */
@@ -108,12 +108,12 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 
 /* -- Settings of a communicator ------------------------------------------ */
 
-/* What a field has that the program has not set. */
+/* The value of a field that the program has not set. */
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_UNDEF_PTR NULL
 #define NCCL_UNDEF_FLOAT      -1.0f
 
-/* What `magic` has in all structs with that member but ncclSimInfo_t. */
+/* The value of `magic` in all structs with that member but ncclSimInfo_t. */
 #define NCCL_API_MAGIC 0xcafebeef
 
 /* CTAPolicy. */
@@ -129,7 +129,7 @@ typedef enum {
 	ncclHostCftFallback = 3
 } ncclHostCftMode_t;
 
-/* nvlsHostMode: 0, or what is to be disabled. */
+/* nvlsHostMode: 0, or what to disable. */
 typedef enum {
 	ncclNvlsHostModeDefault = NCCL_CONFIG_UNDEF_INT,
 	ncclNvlsHostModeEnable = 0,
@@ -296,7 +296,7 @@ ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t 
 #define NCCL_WIN_GIN_ONLY        0x04
 #define NCCL_WIN_CFT_COUNTED     0x08
 
-/* Of the memory of a window. */
+/* The alignment that the memory of a window must have. */
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 ncclResult_t ncclMemAlloc(void **out, size_t nbytes);
@@ -338,7 +338,7 @@ ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType
 ncclResult_t ncclScatter(const void *send, void *recv, size_t count, ncclDataType_t type, int root,
 			 ncclComm_t comm, cudaStream_t stream);
 
-/* The same with settings; NULL: none. */
+/* The same calls with settings; NULL: none. */
 ncclResult_t ncclAllReduceConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
 				 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
 				 const ncclCollConfig_t *config);

@@ -67,7 +67,7 @@ ncclResult_t tti_nccl_report(ncclComm_t comm, tutti_status status)
 				     : "the call was not made");
 }
 
-/* What is in force of TUTTI_DEBUG, which NCCL_DEBUG may have set. */
+/* The value of TUTTI_DEBUG in force, which NCCL_DEBUG may have set. */
 static bool is_logged(const char *const *levels)
 {
 	tutti_param_info info;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams of CUDA: what Tutti queues there comes to its turn by cudaLaunchHostFunc() of the CUDA runtime
- * that the process has. In Tutti's own the function does it. In others it only says that the turn has come,
- * as one thread may call the functions of all streams, and the stream is held until it is done. Where the
- * process has none there are no streams but the default ones, on which calls are made at once. */
+/* Streams of CUDA. cudaLaunchHostFunc() of the CUDA runtime that the process has says when the turn
+ * of Tutti's work has come. In Tutti's own runtime that function does the work. In others one
+ * thread may call the functions of all streams, so the function only notes the turn, and the stream
+ * is held until the work is done. If the process has no runtime, there are no streams but the
+ * default ones, on which calls are made at once. */
 #include "binding.h"
 
 #include <dlfcn.h>
@@ -15,7 +16,7 @@ typedef int (*set_device_fn)(int device);
 typedef int (*record_fn)(cudaEvent_t event, cudaStream_t stream);
 typedef int (*is_capturing_fn)(cudaStream_t stream, int *status);
 
-/* What Tutti's CUDA runtime on host memory has and NVIDIA's has not. */
+/* What Tutti's CUDA runtime on host memory has and NVIDIA's does not. */
 typedef int (*capture_fn)(void *stream, int (*launch)(void *arg, void *stream),
 			  void (*drop)(void *arg), void *arg);
 typedef int (*is_guarded_fn)(void);
@@ -43,7 +44,7 @@ static _Thread_local struct tti_nccl_trouble trouble;
 /* The number of cudaErrorLaunchFailure. */
 #define LAUNCH_FAILURE 719
 
-/* The default streams: of a device, as 0 or 1, and of a thread. */
+/* The default streams: that of a device, as 0 or 1, and that of a thread. */
 #define LEGACY     ((cudaStream_t)(uintptr_t)1)
 #define PER_THREAD ((cudaStream_t)(uintptr_t)2)
 
@@ -58,7 +59,7 @@ struct tti_nccl_stream {
 	struct tti_nccl_lent *users;
 };
 
-/* That a communicator uses one. */
+/* Notes that a communicator uses a stream. */
 struct tti_nccl_lent {
 	struct tti_nccl_lent *next; /* of the communicator */
 	struct tti_nccl_stream *stream;
@@ -73,8 +74,8 @@ static struct {
 
 /* -- The runtime ----------------------------------------------------------------- */
 
-/* As the library that this one was loaded for sees it; or one that is loaded, but hidden, as what
- * Python loads is. */
+/* Look for a symbol as the library that loaded this one sees it, or in a runtime that is loaded,
+ * but hidden, as one that Python loads is. */
 void *tti_nccl_find_symbol(const char *name)
 {
 	static const char *const sonames[] = { "libcudart.so.13", "libcudart.so.12",
@@ -92,13 +93,13 @@ void *tti_nccl_find_symbol(const char *name)
 	return symbol;
 }
 
-/* What was found. A call does not look again: that takes longer than the call. */
+/* What was found. A call does not look again, because that takes longer than the call. */
 static tti_nccl_launch_fn get_launch(void)
 {
 	return atomic_load(&runtime.launch);
 }
 
-/* The others first: who sees `launch` sees all of them. */
+/* The others first: a thread that sees `launch` sees all of them. */
 static tti_nccl_launch_fn find_launch(void)
 {
 	tti_nccl_launch_fn launch = get_launch();
@@ -210,7 +211,7 @@ int tti_nccl_adopt(void *memory, size_t nbytes, const char **function)
 	return adopt ? adopt(memory, nbytes) : 0;
 }
 
-/* What was allocated before there was a runtime is not known to it. */
+/* The runtime does not know memory that was allocated before it was loaded. */
 void tti_nccl_disown(void *memory)
 {
 	const disown_fn disown = get_launch() ? atomic_load(&runtime.disown) : NULL;
@@ -288,7 +289,7 @@ static bool is_default(cudaStream_t stream)
 	return !stream || stream == LEGACY || stream == PER_THREAD;
 }
 
-/* A default stream is one of each device. */
+/* Each device has a default stream of its own. */
 static bool is_same(const struct tti_nccl_stream *entry, cudaStream_t stream, int device)
 {
 	return entry->stream == stream && (!is_default(stream) || entry->device == device) &&
@@ -354,7 +355,8 @@ static ncclResult_t take(struct tti_nccl_lent *lent, cudaStream_t stream)
 	return result;
 }
 
-/* All that communicators queued there is done, as each waits for its own at its end. */
+/* All that communicators queued there is done, because each waits for its own calls when it
+ * ends. */
 static void give_back(const struct tti_nccl_lent *lent)
 {
 	struct tti_nccl_stream *entry = lent->stream, **at = &table.first;
@@ -445,7 +447,7 @@ static bool has_failed(int device)
 	return failed;
 }
 
-/* Nobody shall take for data what the GPU has left. */
+/* Nobody may use what the GPU has left as data. */
 static void revoke_users(const struct tti_nccl_stream *entry)
 {
 	pthread_mutex_lock(&table.lock);
@@ -498,7 +500,7 @@ void tti_nccl_rescuer_end(struct tti_nccl_rescuer *rescuer)
 	(void)pthread_join(rescuer->thread, NULL);
 }
 
-/* How calls went the communicator says. */
+/* The communicator says how calls went. */
 void tti_nccl_streams_wait(ncclComm_t comm)
 {
 	for (struct tti_nccl_lent *lent = comm->streams; lent; lent = lent->next) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Windows, and signals between the ranks of a communicator.
  *
- * Signals of NCCL belong to a communicator, those of Tutti to a window: so the first window that is
- * registered brings another one of no bytes, for signals alone. A put has arrived before the signal
- * that follows it is sent.
+ * Signals of NCCL belong to a communicator, those of Tutti to a window. So with the first window
+ * that is registered another one of no bytes is made, for signals alone. A put has arrived before
+ * the signal that follows it is sent.
  *
- * Deregistering waits for no rank, since one thread may do it for several. What Tutti has of a window
- * stays until the communicator is gone. */
+ * Deregistering waits for no rank, since one thread may do it for several. What Tutti has of a
+ * window stays until the communicator is gone. */
 #include "binding.h"
 
 #include <stdint.h>
@@ -43,7 +43,7 @@ static ncclResult_t create_now(void *work)
 
 	if (!comm->signals)
 		status = create_signals(comm);
-	/* Collectives and puts find it in place then, where ranks are threads. */
+	/* If ranks are threads, collectives and puts then use the memory in place. */
 	if (status == TUTTI_OK && window->nbytes > 0)
 		status = tutti_register(comm->comm, memory, window->nbytes, &window->reg);
 	if (status == TUTTI_OK)
@@ -51,7 +51,7 @@ static ncclResult_t create_now(void *work)
 	return tti_nccl_report(comm, status);
 }
 
-/* It stays in the list of its communicator, as one that was never made. */
+/* It stays in the list of its communicator as a window that was never made. */
 static void create_never(void *work)
 {
 	ncclWindow_t window = work;
@@ -100,7 +100,7 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *memory, size_t nbyte
 }
 ALSO_NAMED(ncclCommWindowRegister);
 
-/* Whether it is a window of the communicator that can be used. */
+/* Whether it is a window of the communicator, and can be used. */
 static ncclResult_t check_window(ncclComm_t comm, ncclWindow_t window)
 {
 	const struct ncclWindow_vidmem *found = comm->windows;
@@ -152,7 +152,7 @@ ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void **out
 }
 ALSO_NAMED(ncclWinGetUserPtr);
 
-/* After its communicator a window waits for nobody. */
+/* After the end of its communicator a window waits for nobody. */
 void tti_nccl_windows_free(ncclComm_t comm)
 {
 	while (comm->windows) {
@@ -168,7 +168,7 @@ void tti_nccl_windows_free(ncclComm_t comm)
 
 /* -- Puts and signals ----------------------------------------------------------------------- */
 
-/* One call, or a wait for one signal of those that were given. */
+/* One call, or a wait for one of the given signals. */
 struct transfer {
 	ncclComm_t comm;
 	cudaStream_t stream;
@@ -220,7 +220,7 @@ static ncclResult_t add(const struct transfer *transfer)
 					transfer->comm, transfer_now, free, work });
 }
 
-/* What is asked of the signals of a communicator; *out is Tutti's number of it. */
+/* Find the signal of a communicator that is asked for; *out is Tutti's number of it. */
 static ncclResult_t find_signal(ncclComm_t comm, int signal, int context, unsigned int flags,
 				int *out)
 {
@@ -320,7 +320,7 @@ ALSO_NAMED(ncclWaitSignal);
 
 /* -- Addresses ------------------------------------------------------------------------------ */
 
-/* Of this rank's memory alone: Tutti does not say where that of another rank is. */
+/* Only for this rank's memory: Tutti does not say where that of another rank is. */
 static ncclResult_t give_address(ncclWindow_t window, size_t offset, bool is_own, void **out)
 {
 	if (offset > window->nbytes)
