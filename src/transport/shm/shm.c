@@ -26,7 +26,7 @@ static void shm_shutdown(struct tti_port *base)
 	tti_fd_close(&port->listener);
 	tti_free(port->candidate);
 	tti_free(port->process);
-	tti_free(port->out);
+	tti_free(port->broadcast);
 	tti_free(port);
 }
 
@@ -79,7 +79,7 @@ static tutti_status shm_connect(struct tti_port *base, int peer, struct tti_link
 			*out = &port->links.at[i]->base;
 			return TUTTI_OK;
 		}
-	TTI_TRY(tti_shm_need_outbox(port));
+	TTI_TRY(tti_shm_need_broadcast(port));
 	link = tti_zalloc(sizeof(*link));
 	if (!link || !tti_vec_grow(&port->links)) {
 		st = tti_fail(TUTTI_ENOMEM, "link of rank %d to rank %d: out of memory", base->rank,

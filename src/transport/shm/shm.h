@@ -28,29 +28,28 @@ struct tti_shm_ranges {
 	TTI_VEC(struct tti_shm_range) all;
 };
 
-/* How many links have not read each of its messages, by number; where the next one was
- * given room. Beside it the lines that all read, and how many are known to be read by all. Which
- * messages of the outbox are such a line, and which line, by number. */
-struct tti_shm_outbox {
+/* The broadcast buffer of a rank and its broadcast ring, as the rank itself sees them. */
+struct tti_shm_broadcast {
 	struct tti_shm_room room;
-	uint32_t unread[TTI_SHM_HELD];
-	uint32_t at;
-	struct tti_shm_line *ring_for_all;
-	uint64_t for_all_back;
+	uint32_t unread[TTI_SHM_HELD]; /* links that have not read a message, by its number */
+	uint32_t at;                   /* where the next message was given room             */
+	struct tti_shm_entry *ring;
+	uint64_t for_all_back; /* entries of the ring that all are known to have read */
+	/* The messages of the buffer that went over the ring, a bit each, and their entries; by number. */
 	uint64_t is_for_all, for_all[TTI_SHM_HELD];
 };
 
 struct tti_shm_view; /* the heap of another process, mapped here (shm_views.c) */
 
-/* The process of a rank, as the kernel is asked to copy from and to it, and as heaps are passed. */
+/* The process of a rank, for copies by the kernel and for passing heaps. */
 struct tti_shm_process {
 	uint32_t pid;
-	uint64_t pid_ns;           /* in which the id means something; 0: not known             */
-	uint64_t number;           /* random, the same for all ranks of the process; 0: none      */
-	uint64_t number_at;        /* where the process keeps it: who finds it there has found it;
-			       behind it is a word that anybody may write               */
-	int64_t found_ns;          /* when that was last so, 0: never                             */
-	uint64_t key;              /* random: with it the rank passes its heap                    */
+	uint64_t pid_ns; /* in which the id means something; 0: not known             */
+	uint64_t number; /* random, the same for all ranks of the process; 0: none      */
+	uint64_t
+		number_at; /* its address in the process; behind it is a word for anybody to write */
+	int64_t found_ns;  /* when it was last found there, 0: never                      */
+	uint64_t key;      /* random: with it the rank passes its heap                    */
 	char name[TTI_SHM_NAME];   /* of its socket                                        */
 	struct tti_shm_view *view; /* NULL: its heap did not come, or was not needed yet   */
 };
@@ -60,29 +59,30 @@ struct tti_shm_port {
 	struct tti_shm_seg seg;
 	struct tti_port_config config;
 	char name[TTI_SHM_NAME];
-	/* Where members are served during join(), and heaps are passed to after it; -1: none. */
+	/* Accepts members during join(), and heaps of peers after it; -1: none. */
 	int listener;
-	TTI_VEC(int) senders; /* of heaps: accepted, and nothing has come over them yet */
-	/* The ranks that claim to be on this host, ascending, and our place there.
-	 * Who is in our domain is among them. */
+	TTI_VEC(int) senders; /* accepted connections on which no heap has come yet */
+	/* The ranks that claim to be on this host, ascending, and our place among them. Our domain is a
+	 * part of them. */
 	int *candidate;
 	struct tti_shm_process *process; /* of each candidate */
 	int n, self;
 	int cores; /* of the host: its ranks may have been given some of them each */
 	TTI_VEC(struct tti_shm_link *) links;
-	struct tti_shm_outbox *out; /* NULL before the first link */
-	uint64_t for_all;           /* lines sent that all read   */
-	uint32_t fanouts;           /* to all, either way         */
-	uint32_t armed;             /* what our bell was set to last */
+	struct tti_shm_broadcast *broadcast; /* NULL before the first link */
+	uint64_t for_all;                    /* messages sent over the broadcast ring */
+	uint32_t fanouts;                    /* messages sent to all, over either ring */
+	uint32_t armed;                      /* what our doorbell was set to last */
 	struct tti_shm_ranges ranges;
-	uint64_t reach_bytes;         /* of each heap that peers map; 0: they map none */
-	_Atomic int passed;           /* our heap: 1: to all, -1: it cannot be, 0: not yet */
-	bool one_process;             /* all candidates are threads of this process */
-	bool has_cores;               /* each rank has one of its own */
-	bool demotes;                 /* then, lines that are written for a reader that waits */
-	struct tti_shm_link *unowned; /* that of the last message in a box; NULL: we waited since */
-	/* How many messages were read here, and how many when the last one was written for a
-	 * reader that waits. */
+	uint64_t reach_bytes; /* of each heap that peers map; 0: they map none */
+	_Atomic int passed;   /* our heap: 1: to all, -1: it cannot be, 0: not yet */
+	bool one_process;     /* all candidates are threads of this process */
+	bool has_cores;       /* each rank has one of its own */
+	bool demotes;         /* then: cache lines are written for a reader that waits */
+	struct tti_shm_link
+		*unowned; /* of the last message in a bounce buffer; NULL: we have waited since */
+	/* How many messages were read here, and how many of them before the last one was written for
+	 * a reader that waits. */
 	uint32_t taken, taken_then;
 	uint32_t start; /* number of a ring's first message; tests start near the wrap */
 };
@@ -90,35 +90,36 @@ struct tti_shm_port {
 struct tti_shm_link {
 	struct tti_link base;
 	struct tti_shm_port *port;
-	/* Sending: lines used by us, and given back as far as we know; the same of the box,
-	 * and where its next message was given room. Lines never wrap here: out_line[] may be
-	 * very old. */
-	struct tti_shm_line *tx_ring;
-	uint64_t tx_lines, tx_lines_back;
+	/* Sending: entries used, and given back as far as we know; the bounce buffer, and where its
+	 * next message was given room. The counts never wrap, as out_entry[] may be very old. */
+	struct tti_shm_entry *tx_ring;
+	uint64_t tx_entries, tx_entries_back;
 	uint64_t tx_for_all_back; /* given back of port->for_all */
-	uint8_t *tx_box;
+	uint8_t *tx_bounce;
 	uint32_t tx_at;
 	struct tti_shm_room tx_room;
 	const struct tti_shm_done *tx_done;
-	struct tti_shm_bell *bell; /* the peer's */
-	/* Receiving: lines and messages of the box read, and lines read that the peer knows of. */
-	struct tti_shm_line *rx_ring;
-	uint32_t rx_lines, rx_lines_told;
-	uint32_t rx_boxed;
-	/* The same of the peer's lines for all; NULL: it sends none. */
-	const struct tti_shm_line *rx_ring_for_all;
+	struct tti_shm_doorbell *doorbell; /* the peer's */
+	/* Receiving: entries read, how many of them the peer knows of, messages of the bounce buffer
+	 * read. */
+	struct tti_shm_entry *rx_ring;
+	uint32_t rx_entries, rx_entries_told;
+	uint32_t rx_bounced;
+	/* The same of the peer's broadcast ring; NULL: the peer does not use it. */
+	const struct tti_shm_entry *rx_broadcast_ring;
 	uint32_t rx_for_all, rx_for_all_told;
 	uint32_t rx_kind; /* of the message that peek() showed */
 	bool rx_is_for_all;
-	const uint8_t *rx_box, *rx_outbox;
+	const uint8_t *rx_bounce, *rx_broadcast;
 	struct tti_shm_done *rx_done;
 	struct tti_shm_pair *pair;
-	/* Messages of our outbox the peer has still to read, by number, and as which line. */
+	/* Messages of our broadcast buffer that the peer has still to read, a bit each, and the entries
+	 * that say so; by number. */
 	uint64_t out_unread;
-	uint64_t out_line[TTI_SHM_HELD];
+	uint64_t out_entry[TTI_SHM_HELD];
 };
 
-/* Say a quiet error aloud, with whom it is about: peer -1: nobody else. */
+/* Log a quiet error, with the ranks that it is about; peer -1: no other rank. */
 TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_status status,
 					int peer, const char *what);
 
@@ -145,15 +146,15 @@ extern const struct tti_memory_ops tti_shm_memory_ops;
 void tti_shm_ranges_init(struct tti_shm_ranges *ranges);
 void tti_shm_ranges_release(struct tti_shm_ranges *ranges);
 
-/* shm_views.c. What all ranks of the host may share of a heap, of which a rank wants so many bytes at
- * most, and each has address space for those of all. */
+/* shm_views.c. How many bytes of each heap the n ranks of the host map, if one wants at most
+ * heap_bytes of its own: each has address space for the heaps of all. */
 uint64_t tti_shm_reach_bytes(uint64_t heap_bytes, int n);
-/* Whether the heap of this process has been passed to all others of the domain; does so at the first
- * call. Any thread. */
+/* Pass the heap of this process to all others of the domain, at the first call. Whether all have it.
+ * Any thread. */
 bool tti_shm_pass(struct tti_shm_port *port);
-/* Drop what waits at the socket when join() is over. */
+/* join() is over: drop the connections that wait at the socket. */
 void tti_shm_views_begin(struct tti_shm_port *port);
-/* An address for a part of the heap of that candidate: until shutdown(). Aloud. */
+/* Where a part of the heap of that candidate is mapped here, until shutdown(). */
 TUTTI_CHECKED tutti_status tti_shm_view_find(struct tti_shm_port *port, int index, uint64_t at,
 					     size_t nbytes, void **out);
 void tti_shm_views_release(struct tti_shm_port *port);

@@ -18,7 +18,7 @@
  *     handshake of boot/auth.h: both prove the secret
  *     offer + memfd                            ->   maps it
  *                          tries to copy from others (shm_trial.h)
- *                          writes probe into its bell
+ *                          writes probe into its doorbell
  *                                              <-   1 byte
  *     [1 byte                                  ->   both measure: the first member]
  *     checks probe, writes answer
@@ -114,7 +114,7 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	const _Atomic int *const stop = port->config.stop;
 	const struct claim claim = { .leader = (uint32_t)port->base.rank,
 				     .member = (uint32_t)port->candidate[index] };
-	struct tti_shm_bell *const bell = tti_shm_seg_bell(&port->seg, index);
+	struct tti_shm_doorbell *const doorbell = tti_shm_seg_doorbell(&port->seg, index);
 	const uint8_t measures = 1;
 	struct offer offer = { .total_bytes = port->seg.layout.total_bytes };
 	struct tti_auth auth;
@@ -129,13 +129,13 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	TTI_TRY(st);
 	TTI_TRY(tti_memfd_send(fd, &offer, sizeof(offer), port->seg.fd));
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
-	if (atomic_load(&bell->probe) != tti_hash_mix(offer.nonce))
+	if (atomic_load(&doorbell->probe) != tti_hash_mix(offer.nonce))
 		return tti_fail_quiet(TUTTI_EPROTO, "what it wrote to shared memory is not there");
 	if (tti_shm_trial_measures(port, index)) {
 		TTI_TRY(tti_fd_send_all(fd, &measures, 1, deadline_ns, stop));
 		tti_shm_measure(port, index, true);
 	}
-	atomic_store(&bell->answer, tti_hash_mix(offer.nonce + 1));
+	atomic_store(&doorbell->answer, tti_hash_mix(offer.nonce + 1));
 	byte = 0;
 	return tti_fd_send_all(fd, &byte, 1, deadline_ns, stop);
 }
@@ -145,7 +145,7 @@ static tutti_status enter(struct tti_shm_port *port, int leader, int fd, int64_t
 {
 	const _Atomic int *const stop = port->config.stop;
 	struct pollfd offered = { .fd = fd, .events = POLLIN };
-	struct tti_shm_bell *bell;
+	struct tti_shm_doorbell *doorbell;
 	struct offer offer;
 	uint8_t byte = 0;
 	int memfd;
@@ -153,16 +153,16 @@ static tutti_status enter(struct tti_shm_port *port, int leader, int fd, int64_t
 	TTI_TRY(wait_fds(&offered, 1, deadline_ns, stop));
 	TTI_TRY(tti_memfd_recv(fd, &offer, sizeof(offer), &memfd));
 	TTI_TRY(tti_shm_seg_adopt(&port->seg, memfd));
-	bell = tti_shm_seg_bell(&port->seg, port->self);
+	doorbell = tti_shm_seg_doorbell(&port->seg, port->self);
 	tti_shm_trial_run(port);
-	atomic_store(&bell->probe, tti_hash_mix(offer.nonce));
+	atomic_store(&doorbell->probe, tti_hash_mix(offer.nonce));
 	TTI_TRY(tti_fd_send_all(fd, &byte, 1, deadline_ns, stop));
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	if (byte) {
 		tti_shm_measure(port, tti_shm_find_candidate(port, leader), false);
 		TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	}
-	if (atomic_load(&bell->answer) != tti_hash_mix(offer.nonce + 1))
+	if (atomic_load(&doorbell->answer) != tti_hash_mix(offer.nonce + 1))
 		return tti_fail_quiet(TUTTI_EPROTO, "its answer in shared memory is not there");
 	return TUTTI_OK;
 }

@@ -8,7 +8,7 @@
  * page that is touched for the first time nor another process on the core has slowed down.
  *
  * Through slots both put their source into their own slots piece by piece and take the other's
- * pieces out of the other's. The slots are a part of the outboxes, as nothing was sent yet.
+ * pieces out of the other's. The slots are a part of the broadcasts, as nothing was sent yet.
  *
  * Both ranks give up after TTI_SHM_MEASURE_MS: nobody waits for one that is gone or gets no core. */
 #include <sched.h>
@@ -195,15 +195,15 @@ static bool run(struct measure *measure, struct tti_reach_figures *figures)
 
 void tti_shm_measure(struct tti_shm_port *port, int index, bool leads)
 {
-	const size_t box = port->seg.layout.box_bytes;
+	const size_t buffer = port->seg.layout.bounce_bytes;
 	struct measure measure = { .port = port,
 				   .peer = &port->process[index],
 				   .agreement = tti_shm_seg_agreement(&port->seg),
 				   .mine = tti_shm_seg_trial(&port->seg, port->self),
 				   .theirs = tti_shm_seg_trial(&port->seg, index),
-				   .out = tti_shm_seg_outbox(&port->seg, port->self),
-				   .in = tti_shm_seg_outbox(&port->seg, index),
-				   .piece = box < PIECE_BYTES ? 4096 : PIECE_BYTES };
+				   .out = tti_shm_seg_broadcast(&port->seg, port->self),
+				   .in = tti_shm_seg_broadcast(&port->seg, index),
+				   .piece = buffer < PIECE_BYTES ? 4096 : PIECE_BYTES };
 	struct tti_reach_figures figures = { 0 };
 	void *memory = mmap(NULL, 2 * LARGE_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -212,7 +212,7 @@ void tti_shm_measure(struct tti_shm_port *port, int index, bool leads)
 		atomic_store(&measure.mine->gave_up, 1);
 		return;
 	}
-	measure.npieces = (uint32_t)(box / measure.piece);
+	measure.npieces = (uint32_t)(buffer / measure.piece);
 	if (measure.npieces > PIECES_MOST)
 		measure.npieces = PIECES_MOST;
 	measure.source = memory;

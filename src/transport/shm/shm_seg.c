@@ -16,7 +16,7 @@
 #define GRAIN TTI_SHM_GRAIN
 #define MAGIC UINT64_C(0x3430676573697474)
 
-#define RING_BYTES (TTI_SHM_RING * sizeof(struct tti_shm_line))
+#define RING_BYTES (TTI_SHM_RING * sizeof(struct tti_shm_entry))
 
 struct header {
 	uint64_t magic, total_bytes;
@@ -24,9 +24,9 @@ struct header {
 	struct tti_shm_agreement agreement;
 };
 
-_Static_assert(sizeof(struct tti_shm_line) == 64, "a line is a cache line");
-_Static_assert(sizeof(struct tti_shm_pair) % PAGE == 0, "boxes follow on a page of their own");
-_Static_assert(sizeof(struct header) <= PAGE, "bells follow on the next page");
+_Static_assert(sizeof(struct tti_shm_entry) == 64, "an entry is a cache line");
+_Static_assert(sizeof(struct tti_shm_pair) % PAGE == 0, "buffers follow on a page of their own");
+_Static_assert(sizeof(struct header) <= PAGE, "doorbells follow on the next page");
 
 static size_t round_up(size_t nbytes, size_t unit)
 {
@@ -36,7 +36,7 @@ static size_t round_up(size_t nbytes, size_t unit)
 tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes, int slots)
 {
 	const size_t count = (size_t)n;
-	size_t box, table, outboxes, pairs, pair;
+	size_t buffer, table, broadcasts, pairs, pair;
 	bool over = n < 1 || slots < 1 || slots > TTI_SHM_SLOTS || slot_bytes < 1 ||
 		    slot_bytes > TTI_SHM_LONGEST;
 
@@ -44,25 +44,26 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 	out->n = n;
 	out->slots = slots;
 	out->slot_bytes = slot_bytes;
-	box = over ? 0 : tti_shm_room_bytes(slot_bytes, slots, n);
+	buffer = over ? 0 : tti_shm_room_bytes(slot_bytes, slots, n);
 	over = over || __builtin_mul_overflow(count * sizeof(uint32_t), count, &table);
-	over = over || __builtin_mul_overflow(box, count, &outboxes);
-	over = over || __builtin_mul_overflow(box, (size_t)2, &pair);
+	over = over || __builtin_mul_overflow(buffer, count, &broadcasts);
+	over = over || __builtin_mul_overflow(buffer, (size_t)2, &pair);
 	over = over || __builtin_mul_overflow(round_up(pair + sizeof(struct tti_shm_pair), GRAIN),
 					      count * count, &pairs);
-	if (over || count * count >= UINT32_MAX || outboxes > SIZE_MAX / 4 || pairs > SIZE_MAX / 4)
+	if (over || count * count >= UINT32_MAX || broadcasts > SIZE_MAX / 4 ||
+	    pairs > SIZE_MAX / 4)
 		return tti_fail_quiet(
 			TUTTI_EINVAL,
 			"shared memory for %d ranks of a host with %d slots of %zu bytes: "
 			"more than a file can hold, lower TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS",
 			n, slots, slot_bytes);
-	out->box_bytes = box;
-	out->bells_at = PAGE;
-	out->trials_at = out->bells_at + count * sizeof(struct tti_shm_bell);
+	out->bounce_bytes = buffer;
+	out->doorbells_at = PAGE;
+	out->trials_at = out->doorbells_at + count * sizeof(struct tti_shm_doorbell);
 	out->table_at = round_up(out->trials_at + count * sizeof(struct tti_shm_trial), PAGE);
 	out->rings_at = round_up(out->table_at + table, PAGE);
-	out->outbox_at = round_up(out->rings_at + count * RING_BYTES, PAGE);
-	out->control_bytes = round_up(out->outbox_at + outboxes, GRAIN);
+	out->broadcast_at = round_up(out->rings_at + count * RING_BYTES, PAGE);
+	out->control_bytes = round_up(out->broadcast_at + broadcasts, GRAIN);
 	out->pair_bytes = round_up(sizeof(struct tti_shm_pair) + pair, GRAIN);
 	/* Two ranks that look at the same time take two regions for one pair. */
 	out->most_pairs = (uint32_t)(count * count);
@@ -152,9 +153,9 @@ void tti_shm_seg_release(struct tti_shm_seg *seg)
 	tti_fd_close(&seg->fd);
 }
 
-struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index)
+struct tti_shm_doorbell *tti_shm_seg_doorbell(const struct tti_shm_seg *seg, int index)
 {
-	return (struct tti_shm_bell *)(seg->base + seg->layout.bells_at) + index;
+	return (struct tti_shm_doorbell *)(seg->base + seg->layout.doorbells_at) + index;
 }
 
 struct tti_shm_agreement *tti_shm_seg_agreement(const struct tti_shm_seg *seg)
@@ -167,15 +168,15 @@ struct tti_shm_trial *tti_shm_seg_trial(const struct tti_shm_seg *seg, int index
 	return (struct tti_shm_trial *)(seg->base + seg->layout.trials_at) + index;
 }
 
-struct tti_shm_line *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index)
+struct tti_shm_entry *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index)
 {
-	return (struct tti_shm_line *)(seg->base + seg->layout.rings_at +
-				       (size_t)index * RING_BYTES);
+	return (struct tti_shm_entry *)(seg->base + seg->layout.rings_at +
+					(size_t)index * RING_BYTES);
 }
 
-uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index)
+uint8_t *tti_shm_seg_broadcast(const struct tti_shm_seg *seg, int index)
 {
-	return seg->base + seg->layout.outbox_at + (size_t)index * seg->layout.box_bytes;
+	return seg->base + seg->layout.broadcast_at + (size_t)index * seg->layout.bounce_bytes;
 }
 
 /* Which region two ranks use, counted from 1; most_pairs + 1 or more is nonsense. */

@@ -34,29 +34,29 @@
 #include "transport/shm/shm_trial.h"
 #include "transport/transport.h"
 
-#define TTI_SHM_RING    64     /* lines of a ring, a power of two                */
-#define TTI_SHM_INLINE  48     /* bytes of a message that travel within the line */
-#define TTI_SHM_SLOTS   64     /* at most: lines of a ring                       */
-#define TTI_SHM_GRAIN   65536u /* of what is mapped: no machine has larger pages */
-#define TTI_SHM_LONGEST ((UINT32_C(1) << 30) - 1) /* message: bits of meta */
+#define TTI_SHM_RING    64     /* entries of a ring, a power of two                */
+#define TTI_SHM_INLINE  48     /* bytes of a message that travel within the entry */
+#define TTI_SHM_SLOTS   64     /* at most, as many as entries of a ring          */
+#define TTI_SHM_GRAIN   65536u /* of mappings: no machine has larger pages       */
+#define TTI_SHM_LONGEST ((UINT32_C(1) << 30) - 1) /* message: its bits in meta */
 
 enum tti_shm_kind {
-	TTI_SHM_IN_LINE,
-	TTI_SHM_IN_BOX,    /* the sender's of the pair: the cell where it begins is in data */
-	TTI_SHM_IN_OUTBOX, /* the sender's outbox: the same                                 */
+	TTI_SHM_IN_ENTRY,
+	TTI_SHM_IN_BOUNCE,    /* the sender's bounce buffer: data has its first cache line there */
+	TTI_SHM_IN_BROADCAST, /* the sender's broadcast buffer: the same                         */
 };
 
-/* A message, or all of it if it is short: one cache line to move. seq is written
- * last: the message's number + 1. */
-struct tti_shm_line {
+/* One message of a ring, all of it if it is short: one cache line to move. seq, the number of the
+ * message counted from 1, is written last. */
+struct tti_shm_entry {
 	_Alignas(64) _Atomic uint32_t seq;
 	uint32_t meta; /* kind << 30 | nbytes */
 	uint64_t tag;
 	uint8_t data[TTI_SHM_INLINE];
 };
 
-/* What the reader is done with: lines | messages in its box << 32, counted from 0; and of the
- * writer's ring for all. On its own pair of lines, since processors fetch lines in twos. */
+/* What the reader is done with, counted from 0: entries | messages in the bounce buffer << 32, and
+ * entries of the writer's broadcast ring. Two cache lines for itself, as processors fetch pairs. */
 struct tti_shm_done {
 	_Alignas(128) _Atomic uint64_t count;
 	_Atomic uint32_t of_all;
@@ -64,24 +64,24 @@ struct tti_shm_done {
 
 struct tti_shm_pair {
 	struct tti_shm_done done[2];
-	_Alignas(4096) struct tti_shm_line ring[2][TTI_SHM_RING];
-	/* Boxes follow, the struct's size is a multiple of 4096. */
+	_Alignas(4096) struct tti_shm_entry ring[2][TTI_SHM_RING];
+	/* The bounce buffers follow, the struct's size is a multiple of 4096. */
 };
 
-/* word: how often it was rung << 14 | a field << 2 | whether that counts << 1 | whether it is armed.
- * The field is who is to ring it, that is place + 1, or 0, anybody; where it counts, how many messages
- * are to come. The rank itself arms it; who rings disarms it, or takes one off what is to come.
- * probe and answer prove at join that the memory is really shared. */
-struct tti_shm_bell {
+/* word: how often it was rung << 14 | a field << 2 | whether the field counts << 1 | whether armed.
+ * A field that counts is the number of messages to come; else it is the place + 1 of the rank that is
+ * to ring, or 0 for any. The sleeping rank arms its doorbell; a peer that rings disarms it, or takes one
+ * off the messages to come. probe and answer prove at join that the memory is really shared. */
+struct tti_shm_doorbell {
 	_Alignas(128) _Atomic uint32_t word;
 	_Atomic uint64_t probe, answer;
 };
 
 struct tti_shm_layout {
 	int n, slots;
-	size_t slot_bytes; /* longest message                   */
-	size_t box_bytes;  /* a multiple of 4096                */
-	size_t bells_at, trials_at, table_at, rings_at, outbox_at, control_bytes;
+	size_t slot_bytes;   /* longest message                   */
+	size_t bounce_bytes; /* a multiple of 4096                */
+	size_t doorbells_at, trials_at, table_at, rings_at, broadcast_at, control_bytes;
 	size_t pair_bytes;
 	uint32_t most_pairs;
 	uint64_t total_bytes;
@@ -93,31 +93,29 @@ struct tti_shm_seg {
 	uint8_t *base; /* control; NULL: not mapped */
 };
 
-/* TUTTI_EINVAL: out of range, or it does not fit into any file. */
+/* TUTTI_EINVAL: out of range, or larger than any file. */
 TUTTI_CHECKED tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes,
 					       int slots);
 
-/* Map a part of the segment, at a multiple of TTI_SHM_GRAIN; children that are forked do not have it
- * (MADV_DONTFORK). */
+/* Map a part of the segment, at a multiple of TTI_SHM_GRAIN, not for children (MADV_DONTFORK). */
 TUTTI_CHECKED tutti_status tti_shm_seg_map(const struct tti_shm_seg *seg, uint64_t at,
 					   size_t nbytes, void **out);
 
-/* seg->layout is set, the rest is zero. Create the file; or map what another rank
- * created: takes fd, also when it fails. */
+/* seg->layout is set, the rest is zero. Create the file; or map the file of another rank, whose fd is
+ * taken, also on failure. */
 TUTTI_CHECKED tutti_status tti_shm_seg_create(struct tti_shm_seg *seg);
 TUTTI_CHECKED tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd);
 
-/* NULL members are fine. Mapped pairs stay. */
+/* NULL members are fine. Pairs stay mapped. */
 void tti_shm_seg_release(struct tti_shm_seg *seg);
 
-struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index);
+struct tti_shm_doorbell *tti_shm_seg_doorbell(const struct tti_shm_seg *seg, int index);
 struct tti_shm_agreement *tti_shm_seg_agreement(const struct tti_shm_seg *seg);
 struct tti_shm_trial *tti_shm_seg_trial(const struct tti_shm_seg *seg, int index);
-struct tti_shm_line *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index);
-uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index);
+struct tti_shm_entry *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index);
+uint8_t *tti_shm_seg_broadcast(const struct tti_shm_seg *seg, int index);
 
-/* The pair of two ranks (a != b), made if it is not there yet; munmap'ed by
- * tti_shm_pair_unmap(). */
+/* The pair region of two ranks (a != b), taken if they have none yet; tti_shm_pair_unmap(). */
 TUTTI_CHECKED tutti_status tti_shm_pair_map(const struct tti_shm_seg *seg, int a, int b,
 					    struct tti_shm_pair **out);
 void tti_shm_pair_unmap(const struct tti_shm_seg *seg, struct tti_shm_pair *pair);

@@ -432,15 +432,15 @@ static void count_on(struct world *world, struct tti_port *port)
 			tti_transport_shm.fanout->commit(port, &link, 1, 100, (uint64_t)k);
 			world_sync(world);
 			world_sync(world);
-			shm->tx_lines += many;
-			shm->tx_lines_back += many;
+			shm->tx_entries += many;
+			shm->tx_entries_back += many;
 		} else {
 			world_sync(world);
 			CHECK(link->ops->peek(link, &nbytes, &tag) && tag == (uint64_t)k);
 			link->ops->release(link);
-			shm->rx_lines += many;
-			shm->rx_lines_told += many;
-			atomic_store(&shm->rx_done->count, (uint64_t)shm->rx_lines);
+			shm->rx_entries += many;
+			shm->rx_entries_told += many;
+			atomic_store(&shm->rx_done->count, (uint64_t)shm->rx_entries);
 			world_sync(world);
 		}
 	}

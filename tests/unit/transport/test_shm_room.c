@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where messages lie in a box: nothing that is not read is ever given away. */
+/* Where messages lie in a buffer: nothing that is not read is ever given away. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,21 +14,21 @@
 
 #define BOX_MOST 32768u
 
-static uint32_t put(struct tti_shm_room *room, uint32_t cells)
+static uint32_t put(struct tti_shm_room *room, uint32_t lines)
 {
-	const uint32_t at = tti_shm_room_find(room, cells, cells);
+	const uint32_t at = tti_shm_room_find(room, lines, lines);
 
 	if (at != TTI_SHM_FULL)
-		tti_shm_room_take(room, at, cells);
+		tti_shm_room_take(room, at, lines);
 	return at;
 }
 
-/* -- Against a model: who owns each cell -------------------------------------------- */
+/* -- Against a model: who owns each line -------------------------------------------- */
 
 struct model {
 	struct tti_shm_room room;
 	bool taken[BOX_MOST];
-	uint32_t at[TTI_SHM_HELD], cells[TTI_SHM_HELD];
+	uint32_t at[TTI_SHM_HELD], lines[TTI_SHM_HELD];
 	uint32_t first, n; /* messages, oldest first */
 	uint64_t random;
 };
@@ -45,23 +45,23 @@ static void model_give(struct model *m, uint32_t n)
 	for (; n; n--, m->n--, m->first++) {
 		const uint32_t i = m->first % TTI_SHM_HELD;
 
-		for (uint32_t c = 0; c < m->cells[i]; c++)
+		for (uint32_t c = 0; c < m->lines[i]; c++)
 			m->taken[m->at[i] + c] = false;
 	}
 }
 
-static void model_take(struct model *m, uint32_t at, uint32_t cells)
+static void model_take(struct model *m, uint32_t at, uint32_t lines)
 {
 	const uint32_t i = (m->first + m->n++) % TTI_SHM_HELD;
 
-	assert_true(at + cells <= m->room.ncells);
-	for (uint32_t c = 0; c < cells; c++) {
+	assert_true(at + lines <= m->room.nlines);
+	for (uint32_t c = 0; c < lines; c++) {
 		assert_false(m->taken[at + c]);
 		m->taken[at + c] = true;
 	}
 	m->at[i] = at;
-	m->cells[i] = cells;
-	tti_shm_room_take(&m->room, at, cells);
+	m->lines[i] = lines;
+	tti_shm_room_take(&m->room, at, lines);
 }
 
 /* Mostly of one length for a while, as calls are; else any. */
@@ -86,42 +86,42 @@ static void compare_with_model(uint32_t longest, int slots, uint32_t start, uint
 	memset(&m, 0, sizeof(m));
 	m.random = seed;
 	tti_shm_room_init(&m.room,
-			  (size_t)longest * (size_t)slots * TTI_SHM_CELL * (is_far ? 4 : 1),
-			  (size_t)longest * TTI_SHM_CELL, slots, seed % 3 ? 2 : 8, seed % 5 ? 2 : 8,
+			  (size_t)longest * (size_t)slots * TTI_SHM_LINE * (is_far ? 4 : 1),
+			  (size_t)longest * TTI_SHM_LINE, slots, seed % 3 ? 2 : 8, seed % 5 ? 2 : 8,
 			  seed % 2, start);
 	for (int step = 0; step < 4000; step++) {
-		uint32_t cells, at, again;
+		uint32_t lines, at, again;
 
 		if (step % 200 == 0) {
 			usual = 1 + draw(&m, longest);
 			pause = 1 + draw(&m, 16);
 		}
-		cells = draw_cells(&m, longest, usual);
-		at = tti_shm_room_find(&m.room, cells, cells);
+		lines = draw_cells(&m, longest, usual);
+		at = tti_shm_room_find(&m.room, lines, lines);
 		seen->refused += at == TTI_SHM_FULL;
 		/* What is asked for is found once all is read, at the latest. */
 		assert_true(at != TTI_SHM_FULL || m.n > 0);
 		if (m.n && (!draw(&m, pause) || !draw(&m, 50))) {
 			model_give(&m, 1 + draw(&m, draw(&m, 4) ? 1 : m.n));
-			again = tti_shm_room_find(&m.room, cells, cells);
+			again = tti_shm_room_find(&m.room, lines, lines);
 			assert_true(at == TTI_SHM_FULL || again == at);
 			at = again;
 		}
 		/* A reader that comes late is sent as much as there is room for. */
 		if (at == TTI_SHM_FULL && is_far) {
 			m.room.late_until_ns = INT64_MAX;
-			at = tti_shm_room_find_far(&m.room, cells);
+			at = tti_shm_room_find_far(&m.room, lines);
 			seen->far += at != TTI_SHM_FULL;
 			/* And what it was given stays its own, whatever is read and however late it is. */
 			m.room.late_until_ns = 0;
 			if (at != TTI_SHM_FULL && m.n && draw(&m, 2))
 				model_give(&m, 1 + draw(&m, m.n));
 			assert_true(at == TTI_SHM_FULL ||
-				    tti_shm_room_find(&m.room, cells, cells) == at);
+				    tti_shm_room_find(&m.room, lines, lines) == at);
 		}
 		seen->turned += at == 0;
 		if (at != TTI_SHM_FULL)
-			model_take(&m, at, draw(&m, 8) ? cells : 1 + draw(&m, cells));
+			model_take(&m, at, draw(&m, 8) ? lines : 1 + draw(&m, lines));
 		assert_int_equal(m.room.held, m.n);
 	}
 }
@@ -131,16 +131,16 @@ static void what_is_not_read_is_not_given_away(void **state)
 	const struct {
 		uint32_t longest;
 		int slots;
-	} boxes[] = { { 64, 1 }, { 64, 2 }, { 256, 3 }, { 128, 64 }, { 4096, 2 } };
+	} buffers[] = { { 64, 1 }, { 64, 2 }, { 256, 3 }, { 128, 64 }, { 4096, 2 } };
 
 	uint32_t far = 0;
 
 	(void)state;
-	for (size_t b = 0; b < sizeof(boxes) / sizeof(boxes[0]); b++) {
+	for (size_t b = 0; b < sizeof(buffers) / sizeof(buffers[0]); b++) {
 		struct seen seen = { 0 };
 
 		for (uint64_t seed = 0; seed < 20; seed++)
-			compare_with_model(boxes[b].longest, boxes[b].slots,
+			compare_with_model(buffers[b].longest, buffers[b].slots,
 					   seed % 2 ? UINT32_MAX - 100 : 0, seed * 1000 + b, &seen);
 		assert_true(seen.refused > 200 && seen.turned > 200);
 		far += seen.far;
@@ -155,7 +155,7 @@ static void fill_slots(struct tti_shm_room *room)
 	assert_int_equal(put(room, 4096), TTI_SHM_FULL);
 }
 
-/* A reader has come after longer than a time slice takes: all of the box may be under way then. */
+/* A reader has come after longer than a time slice takes: all of the buffer may be under way then. */
 static void a_late_reader_is_sent_more(void **state)
 {
 	(void)state;
@@ -288,7 +288,7 @@ static bool goes_round(int n, int cores, bool is_shared, uint32_t round)
 
 	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, n), 262144, 2, n, cores, is_shared,
 			  0);
-	assert_true(round <= room.ncells);
+	assert_true(round <= room.nlines);
 	for (uint32_t k = 0; k < 5000; k++) {
 		good = good && put(&room, 16) == TTI_SHM_PAGE * k % (round - round % TTI_SHM_PAGE);
 		tti_shm_room_give(&room, room.held - 1);
@@ -297,7 +297,7 @@ static bool goes_round(int n, int cores, bool is_shared, uint32_t round)
 }
 
 /* What a rank goes round is as much for many links as for one, and less where cores are shared.
- * In cells of 64 bytes. */
+ * In lines of 64 bytes. */
 static void who_keeps_pace_goes_round_much(void **state)
 {
 	(void)state;
@@ -334,7 +334,7 @@ static void long_ones_go_as_far_as_they_must(void **state)
 
 	(void)state;
 	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 64), 262144, 2, 64, 2, false, 0);
-	assert_int_equal(room.ncells, 8192);
+	assert_int_equal(room.nlines, 8192);
 	for (uint32_t k = 0; k < 10; k++) {
 		assert_int_equal(put(&room, 1024), 1024 * (k % 2));
 		tti_shm_room_give(&room, room.held - 1);
@@ -346,7 +346,7 @@ static void what_is_left_at_the_end_is_skipped(void **state)
 	struct tti_shm_room room;
 
 	(void)state;
-	tti_shm_room_init(&room, 640 * (size_t)TTI_SHM_CELL, 640 * (size_t)TTI_SHM_CELL, 1, 2, 2,
+	tti_shm_room_init(&room, 640 * (size_t)TTI_SHM_LINE, 640 * (size_t)TTI_SHM_LINE, 1, 2, 2,
 			  false, 0);
 	assert_int_equal(put(&room, 384), 0);
 	assert_int_equal(put(&room, 192), 384);
@@ -383,49 +383,49 @@ static void no_more_are_held_than_can_be_numbered(void **state)
 
 #define PAGES 512
 
-static int pages_of(uint8_t *box)
+static int pages_of(uint8_t *buffer)
 {
 	unsigned char resident[PAGES];
 	int n = 0;
 
-	assert_int_equal(mincore(box, sizeof(resident) * 4096, resident), 0);
+	assert_int_equal(mincore(buffer, sizeof(resident) * 4096, resident), 0);
 	for (int i = 0; i < PAGES; i++)
 		n += resident[i] & 1;
 	return n;
 }
 
-/* Of a box of shared memory whose messages each begin a page: pages come ahead of them, several at
+/* Of a buffer of shared memory whose messages each begin a page: pages come ahead of them, several at
  * once, and never more than as many again as are used. */
 static void pages_come_ahead(void **state)
 {
-	const int fd = memfd_create("box", MFD_CLOEXEC);
-	uint8_t *box, *probe = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				    -1, 0);
+	const int fd = memfd_create("buffer", MFD_CLOEXEC);
+	uint8_t *buffer, *probe = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const bool can = madvise(probe, 4096, 23) == 0; /* MADV_POPULATE_WRITE, Linux 5.14 */
 	struct tti_shm_room room;
 	int pages = 0, times = 0;
 
 	(void)state;
 	assert_int_equal(ftruncate(fd, PAGES * 4096), 0);
-	box = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	buffer = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	tti_shm_room_init(&room, PAGES * 4096, PAGES * 2048, 2, 2, 2, false, 0);
 	for (int k = 0; k < PAGES; k++) {
 		const uint32_t at = tti_shm_room_find(&room, 4, 4);
 		int now;
 
 		assert_int_equal(at, (uint32_t)k * TTI_SHM_PAGE);
-		assert_ptr_equal(tti_shm_room_at(&room, box, at, 4), box + k * 4096);
-		box[k * 4096] = 1;
+		assert_ptr_equal(tti_shm_room_at(&room, buffer, at, 4), buffer + k * 4096);
+		buffer[k * 4096] = 1;
 		tti_shm_room_take(&room, at, 4);
 		tti_shm_room_give(&room, 1);
-		now = pages_of(box);
+		now = pages_of(buffer);
 		assert_in_range(now, k + 1, 2 * k + 1);
 		times += now != pages;
 		pages = now;
 	}
 	assert_int_equal(pages, PAGES);
 	assert_true(!can || times < 20);
-	munmap(box, PAGES * 4096);
+	munmap(buffer, PAGES * 4096);
 	munmap(probe, 4096);
 	close(fd);
 }

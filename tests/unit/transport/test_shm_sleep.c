@@ -33,7 +33,7 @@ static const void *sleep_for(struct tti_port *port, struct tti_link *link, uint6
 			     size_t *nbytes)
 {
 	const struct tti_shm_port *const shm = (const struct tti_shm_port *)port;
-	const struct tti_shm_bell *const bell = tti_shm_seg_bell(&shm->seg, shm->self);
+	const struct tti_shm_doorbell *const bell = tti_shm_seg_doorbell(&shm->seg, shm->self);
 	uint32_t word = 0;
 	const void *data;
 	uint64_t tag;
@@ -61,7 +61,7 @@ static void take_turns(struct world *world, struct tti_port *port)
 	CHECK(tti_transport_shm.connect(port, peer, &link) == TUTTI_OK);
 	for (int burst = 0; burst < BURSTS; burst++) {
 		const uint32_t count = 1 + draw(&seed) % LONGEST;
-		/* In the line, and in a box that has less room than a burst needs. */
+		/* In the line, and in a buffer that has less room than a burst needs. */
 		const size_t size = draw(&seed) % 2 ? 8 : 3000;
 
 		for (uint32_t i = 0; i < count; i++) {
@@ -97,7 +97,7 @@ static void no_message_leaves_its_reader_asleep(void **state)
 static void sleep_for_one(struct world *world, struct tti_port *port)
 {
 	struct tti_shm_port *const shm = (struct tti_shm_port *)port;
-	const struct tti_shm_bell *const bell = tti_shm_seg_bell(&shm->seg, shm->self);
+	const struct tti_shm_doorbell *const bell = tti_shm_seg_doorbell(&shm->seg, shm->self);
 	struct tti_link *links[3] = { NULL };
 
 	for (int peer = 0; peer < 3; peer++)
@@ -154,7 +154,7 @@ static void take_from(struct tti_link *link)
 static void sleep_for_two(struct world *world, struct tti_port *port)
 {
 	struct tti_shm_port *const shm = (struct tti_shm_port *)port;
-	const struct tti_shm_bell *const bell = tti_shm_seg_bell(&shm->seg, shm->self);
+	const struct tti_shm_doorbell *const bell = tti_shm_seg_doorbell(&shm->seg, shm->self);
 	struct tti_link *links[3] = { NULL };
 
 	for (int peer = 0; peer < 3; peer++)

@@ -19,34 +19,35 @@ static struct tti_shm_link *shm_link(struct tti_port *port, int peer)
 }
 
 /* What rank 0 does to what rank 1 reads. */
-static void scribble(struct tti_shm_link *link, struct tti_shm_line *line, int kind)
+static void scribble(struct tti_shm_link *link, struct tti_shm_entry *entry, int kind)
 {
-	const uint32_t ncells = (uint32_t)(link->port->seg.layout.box_bytes / TTI_SHM_CELL);
+	const uint32_t nlines = (uint32_t)(link->port->seg.layout.bounce_bytes / TTI_SHM_LINE);
 	const uint32_t longer = (uint32_t)link->port->seg.layout.slot_bytes + 1;
-	/* Behind the box; the last cell of it; far behind; where a sum would wrap. */
-	const uint32_t cells[] = { ncells, ncells - 1, UINT32_MAX - 1, UINT32_MAX };
-	const uint32_t cell = cells[kind / 2 % 4];
+	/* Behind the buffer; the last line of it; far behind; where a sum would wrap. */
+	const uint32_t lines[] = { nlines, nlines - 1, UINT32_MAX - 1, UINT32_MAX };
+	const uint32_t line = lines[kind / 2 % 4];
 
-	memset(line->data, 0, sizeof(line->data));
+	memset(entry->data, 0, sizeof(entry->data));
 	switch (kind) {
-	case 0: /* longer than a line */
-		line->meta = TTI_SHM_IN_LINE << 30 | (TTI_SHM_INLINE + 1);
+	case 0: /* longer than an entry has room for */
+		entry->meta = TTI_SHM_IN_ENTRY << 30 | (TTI_SHM_INLINE + 1);
 		break;
 	case 1: /* longer than the longest */
-		line->meta = TTI_SHM_IN_BOX << 30 | longer;
+		entry->meta = TTI_SHM_IN_BOUNCE << 30 | longer;
 		break;
 	case 2:
-		line->meta = (uint32_t)TTI_SHM_IN_OUTBOX << 30 | longer;
+		entry->meta = (uint32_t)TTI_SHM_IN_BROADCAST << 30 | longer;
 		break;
 	case 3: /* a kind that is none */
-		line->meta = UINT32_C(3) << 30 | 8;
+		entry->meta = UINT32_C(3) << 30 | 8;
 		break;
-	default: /* not all in the box */
-		line->meta = (kind % 2 ? (uint32_t)TTI_SHM_IN_OUTBOX : TTI_SHM_IN_BOX) << 30 | 65;
-		memcpy(line->data, &cell, sizeof(cell));
+	default: /* not all in the buffer */
+		entry->meta =
+			(kind % 2 ? (uint32_t)TTI_SHM_IN_BROADCAST : TTI_SHM_IN_BOUNCE) << 30 | 65;
+		memcpy(entry->data, &line, sizeof(line));
 		break;
 	}
-	atomic_store(&line->seq, 1);
+	atomic_store(&entry->seq, 1);
 }
 
 static void reader_of_nonsense(struct world *world, struct tti_port *port)
@@ -59,7 +60,7 @@ static void reader_of_nonsense(struct world *world, struct tti_port *port)
 	port->fans_short = for_all;
 	link = shm_link(port, port->rank ? 0 : 1);
 	if (port->rank == 0)
-		scribble(link, for_all ? link->port->out->ring_for_all : link->tx_ring,
+		scribble(link, for_all ? link->port->broadcast->ring : link->tx_ring,
 			 (int)world->timeout_ms % 100);
 	world_sync(world);
 	if (port->rank) {
@@ -87,7 +88,7 @@ static void impossible_messages_break_the_port(void **state)
 static void writer_is_told_nonsense(struct world *world, struct tti_port *port)
 {
 	struct tti_shm_link *const link = shm_link(port, 1 - port->rank);
-	/* Lines, messages in the box: 65 and 2 are sent, 1 and 1 known to be read. */
+	/* Lines, messages in the buffer: 65 and 2 are sent, 1 and 1 known to be read. */
 	const uint64_t high = UINT64_C(1) << 32;
 	const uint64_t lies[] = { 100 + high,   1 + 7 * high,  UINT64_MAX,   0 + high,
 				  1 + 0 * high, 66 + 2 * high, 65 + 3 * high };
