@@ -10,21 +10,23 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Measured on an AMD EPYC (docs/performance.md), 64 KiB from core to core: 9 us a message if two
- * places take turns, 2 if 32 do, as the reader has the lines of two in its L2 cache (1 MiB) and
- * must be asked to let go of each. So as much is gone round as two of those, and no more, which the
- * cache that all cores share keeps less well; twice as much where ranks share cores, but by all of a
- * core together; and what all read, where the first one that does brings it into the cache of
- * its core, takes turns in its slots; but for short ones, which its writer can be far ahead with:
- * where ranks share cores that saves a change of process for every two messages.
+/* How much of the buffer is gone round in. Measured on an AMD EPYC (docs/performance.md): a message of
+ * 64 KiB from core to core takes 9 us if two places take turns and 2 us if 32 do, since the reader has
+ * the cache lines of two places in its L2 cache (1 MiB) and has to give up each. So the round is twice
+ * the L2 cache, and not more, which the cache that all cores share would keep less well. Where ranks
+ * share cores it is twice as much for all ranks of a core together. A broadcast buffer takes turns in its
+ * slots there, as its first reader on a core brings a message into the cache of that core; but short
+ * messages go round in more, so that their writer can be far ahead: that saves a context switch for every
+ * two messages.
  *
- * What is under way is another thing: two of what calls are cut into, or as many short ones as
- * take no more. All links of a rank together take little, or what is read late has left the
- * caches of its writer; and long messages that all read have their slots and no more.
+ * How much is under way: two pieces of a call, or as many short messages as take no more room. All links
+ * of a rank together have little under way, or what is read late has left the caches of its writer. Long
+ * broadcasts have their slots and no more.
  *
- * That changes where a reader comes late, since both change processes for each slot then: beside eight busy
- * loops on two cores 16 MiB to one rank took 27 to 66 ms by two slots of 256 KiB, 8 or 9 by as many as 8 MiB
- * hold. A box is so long for that; its memory is taken as far as it is used. */
+ * Where a reader comes late both ranks switch context for each slot, so more is under way: with eight busy
+ * loops on the same two cores, 16 MiB to one rank took 27 to 66 ms through two slots of 256 KiB, and 8 or
+ * 9 ms through as many as 8 MiB hold. A buffer is that long for this case; its memory is allocated as it
+ * is used. */
 #define ROUND_BYTES  (UINT32_C(2) << 20)   /* of a rank that has a core               */
 #define FAR_BYTES    (UINT32_C(8) << 20)   /* of a rank, while readers come late     */
 #define FLIGHT_BYTES (UINT32_C(256) << 10) /* of all links of a rank                */

@@ -4,29 +4,25 @@
 
 /* The segment: one sparse memfd that the ranks of a host share.
  *
- *     header | bells, trials | table[lo][hi] | rings for all | outboxes | pair | ...
- *     '---------------- control, of each rank: mapped whole ----------'  by links
+ *     header | doorbells, trials | table[lo][hi] | broadcast rings, buffers | pair | ...
+ *     '------------------- control: each rank maps all of it ------------'  by links
  *
- * A bell is what a sleeping rank waits on. table[lo][hi] says which pair region
- * the ranks lo < hi use: 0 until one of them takes the next free one. An outbox
- * is a box, room for `slots` of the longest messages, that its rank writes and all others
- * may read; so is a ring for all (shm_fan.c).
+ * A sleeping rank waits on its doorbell. table[lo][hi] says which pair region the ranks lo < hi
+ * use: 0 until one of them takes the next free region. Each rank writes one broadcast buffer, with
+ * room for `slots` of the longest messages, and one broadcast ring; all others may read them
+ * (shm_fanout.c).
  *
- *     pair: done of 0 | done of 1 | ring 0 | ring 1 | box 0 | box 1
+ *     pair: done of 0 | done of 1 | ring 0 | ring 1 | bounce buffer 0 | bounce buffer 1
  *
- * Where in a box a message lies is its writer's choice (shm_room.h).
+ * The writer of a buffer chooses where in it a message lies (shm_room.h). lo writes direction 0, hi
+ * direction 1, but for `done`, which the reader writes. Memory that is not touched costs nothing; the
+ * one who writes touches first, and so chooses the NUMA node.
  *
- * Direction 0 is written by lo, direction 1 by hi. Nothing of it costs memory
- * before it is touched: first touch (and so the NUMA node) is the writer's, but
- * for `done`, which the reader writes.
+ * A rank is named here by its place among the candidates of the host (0 .. n-1), which all compute
+ * alike from the cards. Errors are quiet: the callers know which ranks are concerned.
  *
- * Ranks are meant here by their place among the candidates of the host (0 .. n-1),
- * which all of them compute alike from the cards.
- *
- * Errors are quiet: the callers know which ranks it is about.
- *
- * Owner: tti_shm_seg_release(). Nothing has a name: the last one who closes or
- * dies frees it. Threads: the struct is one thread's; the memory is everybody's. */
+ * Owner: tti_shm_seg_release(). The file has no name: it ends with the last process that has it open.
+ * Threads: the struct belongs to one thread, the memory to all. */
 
 #include <stdatomic.h>
 #include <stdint.h>
