@@ -15,49 +15,6 @@
 #include "util/secret.h"
 #include "util/thread.h"
 
-/* A part of what a rank sent in the exchange. */
-struct tti_letter {
-	struct tti_letter *next;
-	int from; /* rank here */
-	uint32_t seq;
-	size_t nbytes;
-	uint8_t data[];
-};
-
-int tti_sub_find(const struct tti_sub *sub, int carrier_rank)
-{
-	for (int rank = 0; rank < sub->base.nranks; rank++)
-		if (sub->member[rank] == carrier_rank)
-			return rank;
-	return -1;
-}
-
-static const char *sub_name(const struct tti_boot *boot, int rank, int number, char *buf)
-{
-	const struct tti_sub *sub = (const struct tti_sub *)boot;
-
-	if (sub->carrier->ops->name)
-		return sub->carrier->ops->name(sub->carrier, sub->member[rank], number, buf);
-	(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", number);
-	return buf;
-}
-
-const char *tti_sub_name(const struct tti_sub *sub, int rank, char buf[TTI_BOOT_NAME])
-{
-	return sub_name(&sub->base, rank, rank, buf);
-}
-
-tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind, uint32_t seq,
-			  const void *data, size_t nbytes)
-{
-	struct tti_mail mail = { .context = sub->mailbox.context, .kind = kind, .seq = seq };
-
-	if (nbytes > 0)
-		memcpy(mail.data, data, nbytes);
-	return sub->carrier->ops->mail(sub->carrier, sub->member[peer], &mail,
-				       TTI_MAIL_HEAD + nbytes);
-}
-
 /* -- What comes -------------------------------------------------------------------- */
 
 /* What was in the mail will not come again. */
@@ -352,20 +309,6 @@ static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_
 
 /* -- Opening and closing -------------------------------------------------------------- */
 
-void tti_sub_end_exchange(struct tti_sub *sub)
-{
-	while (sub->letters) {
-		struct tti_letter *letter = sub->letters;
-
-		sub->letters = letter->next;
-		tti_free(letter);
-	}
-	sub->letters_end = &sub->letters;
-	tti_free(sub->sent);
-	tti_free(sub->received);
-	sub->sent = sub->received = NULL;
-}
-
 static void release(struct tti_sub *sub)
 {
 	tti_sub_end_exchange(sub);
@@ -406,7 +349,7 @@ static const struct tti_boot_ops sub_ops = {
 	.watch_notify = tti_sub_watch_notify,
 	.watch_ask = tti_sub_watch_ask,
 	.watch_stop = tti_sub_watch_stop,
-	.name = sub_name,
+	.name = tti_sub_name_as,
 };
 
 /* Who knows the carrier's secret and the context, knows this one. */

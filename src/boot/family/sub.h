@@ -18,7 +18,14 @@
 
 #include "boot/base.h"
 
-struct tti_letter;
+/* A part of what a rank sent in the exchange. */
+struct tti_letter {
+	struct tti_letter *next;
+	int from; /* rank here */
+	uint32_t seq;
+	size_t nbytes;
+	uint8_t data[];
+};
 
 struct tti_sub {
 	struct tti_boot base;
@@ -46,10 +53,7 @@ struct tti_sub {
 	int notified[2]; /* who got the news from here, that way round; -1: nobody */
 };
 
-static inline struct tti_sub *tti_sub_of(struct tti_mailbox *mailbox)
-{
-	return (struct tti_sub *)((char *)mailbox - offsetof(struct tti_sub, mailbox));
-}
+struct tti_sub *tti_sub_of(struct tti_mailbox *mailbox);
 
 /* Of any bootstrap: whose connections it uses, and a rank's number there. */
 struct tti_boot *tti_boot_carrier(struct tti_boot *boot);
@@ -60,6 +64,7 @@ int tti_sub_find(const struct tti_sub *sub, int carrier_rank);
 
 /* "rank 3 (host, process 17)". */
 const char *tti_sub_name(const struct tti_sub *sub, int rank, char buf[TTI_BOOT_NAME]);
+const char *tti_sub_name_as(const struct tti_boot *boot, int rank, int number, char *buf);
 
 /* nbytes <= TTI_MAIL_DATA. */
 TUTTI_CHECKED tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind,

@@ -1,12 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/family/sub.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/family/sub.h"
 #include "boot/net/wire.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/mem.h"
+
+struct tti_sub *tti_sub_of(struct tti_mailbox *mailbox)
+{
+	return (struct tti_sub *)((char *)mailbox - offsetof(struct tti_sub, mailbox));
+}
+
+int tti_sub_find(const struct tti_sub *sub, int carrier_rank)
+{
+	for (int rank = 0; rank < sub->base.nranks; rank++)
+		if (sub->member[rank] == carrier_rank)
+			return rank;
+	return -1;
+}
+
+const char *tti_sub_name_as(const struct tti_boot *boot, int rank, int number, char *buf)
+{
+	const struct tti_sub *sub = (const struct tti_sub *)boot;
+
+	if (sub->carrier->ops->name)
+		return sub->carrier->ops->name(sub->carrier, sub->member[rank], number, buf);
+	(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", number);
+	return buf;
+}
+
+const char *tti_sub_name(const struct tti_sub *sub, int rank, char buf[TTI_BOOT_NAME])
+{
+	return tti_sub_name_as(&sub->base, rank, rank, buf);
+}
+
+tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind, uint32_t seq,
+			  const void *data, size_t nbytes)
+{
+	struct tti_mail mail = { .context = sub->mailbox.context, .kind = kind, .seq = seq };
+
+	if (nbytes > 0)
+		memcpy(mail.data, data, nbytes);
+	return sub->carrier->ops->mail(sub->carrier, sub->member[peer], &mail,
+				       TTI_MAIL_HEAD + nbytes);
+}
+
+void tti_sub_end_exchange(struct tti_sub *sub)
+{
+	while (sub->letters) {
+		struct tti_letter *letter = sub->letters;
+
+		sub->letters = letter->next;
+		tti_free(letter);
+	}
+	sub->letters_end = &sub->letters;
+	tti_free(sub->sent);
+	tti_free(sub->received);
+	sub->sent = sub->received = NULL;
+}
 
 /* -- News --------------------------------------------------------------------------- */
 

@@ -316,7 +316,7 @@ static tutti_status step_contact(struct joiner *joiner, struct contact *contact)
 
 static tutti_status fail_next(struct tti_sock *sock, tutti_status status, const char *why)
 {
-	char name[TTI_SOCK_NAME], whose[24], ifaces[256];
+	char name[TTI_BOOT_NAME], whose[24], ifaces[256];
 
 	(void)snprintf(whose, sizeof(whose), "rank %d's", sock->base.rank);
 	return tti_sock_break(sock, status, tti_sock_next(sock),

@@ -9,28 +9,6 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-bool tti_iface_passes(const char *list, const char *name)
-{
-	if (!list)
-		return true;
-
-	const bool all_but = *list == '^';
-
-	list += all_but;
-
-	const bool exact = *list == '=';
-
-	list += exact;
-	for (const char *item = list; *item;) {
-		const size_t len = strcspn(item, ",");
-
-		if (len > 0 && strncmp(item, name, len) == 0 && (!exact || name[len] == '\0'))
-			return !all_but;
-		item += len + (item[len] == ',');
-	}
-	return all_but;
-}
-
 /* How many before addr[i] are of the same interface and family; those of a link alone are a
  * family of their own. */
 static size_t turn_of(const struct tti_iface_addr *addr, size_t i)

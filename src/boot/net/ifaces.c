@@ -44,6 +44,28 @@ static int unlikeliness(const struct tti_iface *iface, const struct tti_addr *ad
 	return score;
 }
 
+bool tti_iface_passes(const char *list, const char *name)
+{
+	if (!list)
+		return true;
+
+	const bool all_but = *list == '^';
+
+	list += all_but;
+
+	const bool exact = *list == '=';
+
+	list += exact;
+	for (const char *item = list; *item;) {
+		const size_t len = strcspn(item, ",");
+
+		if (len > 0 && strncmp(item, name, len) == 0 && (!exact || name[len] == '\0'))
+			return !all_but;
+		item += len + (item[len] == ',');
+	}
+	return all_but;
+}
+
 /* Why this one is not offered; NULL: it is. */
 static const char *excluded(const struct ifaddrs *at, const struct tti_param_values *params)
 {

@@ -1,49 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "boot/net/sock.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "boot/init/id.h"
-#include "boot/init/root.h"
-#include "boot/init/root_group.h"
-#include "boot/watch/watcher.h"
 #include "util/clock.h"
 #include "util/error.h"
-#include "util/fd.h"
-#include "util/log.h"
-#include "util/mem.h"
-#include "util/process.h"
-#include "util/secret.h"
 
-/* Beyond the joining, which waits for the root's word from when it saw that its time was over. */
-#define GRACE_MS 1500
 /* The root hears of a death when the neighbours do. It says nothing of a rank that died behind its goodbye to
  * the root, while others were still on their way: then all of this time passes. */
-#define ROOT_MS  500
+#define ROOT_MS 500
 
-static const char *sock_name(const struct tti_boot *boot, int rank, int number, char *buf)
+const char *tti_sock_name_as(const struct tti_boot *boot, int rank, int number, char *buf)
 {
 	const struct tti_wire_card *card = &((const struct tti_sock *)boot)->cards[rank];
 
 	if (card->port)
-		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d (%s, process %d)", number, card->host,
+		(void)snprintf(buf, TTI_BOOT_NAME, "rank %d (%s, process %d)", number, card->host,
 			       card->pid);
 	else
-		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d", number);
+		(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", number);
 	return buf;
 }
 
-const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf)
+const char *tti_sock_name(const struct tti_sock *sock, int rank, char buf[TTI_BOOT_NAME])
 {
-	return sock_name(&sock->base, rank, rank, buf);
+	return tti_sock_name_as(&sock->base, rank, rank, buf);
 }
 
 /* -- Failing ------------------------------------------------------------------- */
@@ -161,7 +146,7 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 				const char *what)
 {
 	struct tti_failure failure;
-	char name[TTI_SOCK_NAME], why[TTI_TUNNEL_WHY];
+	char name[TTI_BOOT_NAME], why[TTI_TUNNEL_WHY];
 
 	tti_sock_name(sock, peer, name);
 	if (!frame && tunnel->failed)
@@ -268,238 +253,4 @@ tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what)
 {
 	TTI_TRY(tti_sock_check_neighbour(sock, tti_sock_prev(sock), sock->prev_tunnel, what));
 	return tti_sock_check_neighbour(sock, tti_sock_next(sock), sock->next_tunnel, what);
-}
-
-/* -- Opening and closing --------------------------------------------------------- */
-
-static void sock_close(struct tti_boot *boot)
-{
-	struct tti_sock *sock = (struct tti_sock *)boot;
-
-	/* All that the others may still wait for goes out, and goodbye. */
-	tti_watcher_stop(&sock->base);
-	tti_tunnel_close(&sock->prev_tunnel);
-	tti_tunnel_close(&sock->next_tunnel);
-	for (int i = 0; sock->in && i < boot->nranks; i++)
-		tti_tunnel_close(&sock->in[i]);
-	tti_tunnel_close(&sock->inbox_prev);
-	tti_fd_close(&sock->inbox_fd);
-	pthread_mutex_destroy(&sock->lock);
-	tti_dispatcher_release(&boot->dispatcher);
-	tti_free(sock->in);
-	tti_free(sock->cards);
-	tti_secret_free(sock);
-}
-
-static tutti_status sock_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
-{
-	struct tti_sock *sock = (struct tti_sock *)boot;
-
-	return tti_sock_gather(sock, blobs, nbytes, nbytes ? "all_gather" : "barrier",
-			       tti_deadline(sock->timeout_ms));
-}
-
-static tutti_status sock_broadcast(struct tti_boot *boot, int root, void *data, size_t nbytes)
-{
-	struct tti_sock *sock = (struct tti_sock *)boot;
-
-	return tti_sock_broadcast(sock, root, data, nbytes, "broadcast",
-				  tti_deadline(sock->timeout_ms));
-}
-
-const struct tti_boot_ops tti_sock_ops = {
-	.all_gather = sock_gather,
-	.broadcast = sock_broadcast,
-	.close = sock_close,
-	.watch_start = tti_watcher_take_over,
-	.watch_notify = tti_watcher_notify,
-	.watch_ask = tti_watcher_ask,
-	.watch_stop = tti_watcher_stop,
-	.name = sock_name,
-	.mail = tti_watcher_mail,
-};
-
-static tutti_status make(const struct tti_boot_config *config, struct tti_sock **out)
-{
-	const size_t n = (size_t)config->nranks;
-	struct tti_sock *sock = tti_secret_zalloc(sizeof(*sock));
-
-	if (!sock)
-		return tti_fail(TUTTI_ENOMEM, "no memory for the bootstrap");
-	sock->base.ops = &tti_sock_ops;
-	sock->base.rank = config->rank;
-	sock->base.nranks = config->nranks;
-	sock->timeout_ms = config->timeout_ms;
-	sock->stop = config->stop;
-	sock->on_broken = config->on_broken;
-	sock->self = config->self;
-	sock->inbox_fd = -1;
-	pthread_mutex_init(&sock->lock, NULL);
-	sock->cards = tti_calloc(n, sizeof(*sock->cards));
-	sock->in = tti_calloc(n, sizeof(*sock->in));
-	*out = sock;
-	if (!sock->cards || !sock->in)
-		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
-	TTI_TRY(tti_dispatcher_init(&sock->base.dispatcher, config->nranks));
-	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (sock->inbox_fd < 0)
-		return tti_fail(TUTTI_ESYS, "eventfd: %m");
-	return TUTTI_OK;
-}
-
-/* Where there is no network, ranks of one host reach each other by unix sockets. Where variables
- * exclude it, other hosts are meant, and one rank alone does without. */
-static tutti_status listen_for_peers(int nranks, struct tti_addr *addrs, size_t *n, int *fd)
-{
-	tutti_status status = tti_iface_list(addrs, TTI_IFACE_MOST, n, NULL);
-	uint16_t port = 0;
-
-	if (status == TUTTI_ESYS || (status == TUTTI_EUSAGE && nranks == 1)) {
-		*n = 1;
-		return tti_listen_unix(4096, addrs, fd);
-	}
-	if (status != TUTTI_OK)
-		return tti_fail(status, "%s", tti_error_text());
-	TTI_TRY(tti_listen(&port, 4096, fd));
-	addrs[0].port = htons(port);
-	return TUTTI_OK;
-}
-
-static tutti_status listen_and_tell(int nranks, struct tti_wire_card *card, int *fd)
-{
-	struct tti_addr addrs[TTI_IFACE_MOST];
-	size_t n;
-
-	memset(card, 0, sizeof(*card));
-	TTI_TRY(listen_for_peers(nranks, addrs, &n, fd));
-	card->port = addrs[0].port;
-	card->addr_bytes = (uint8_t)tti_addrs_pack(addrs, n, card->addrs, sizeof(card->addrs));
-	card->pid = (int32_t)getpid();
-	card->identity = tti_process_identity(card->pid);
-	if (gethostname(card->host, sizeof(card->host)) < 0)
-		card->host[0] = '?';
-	tti_wire_clean(card->host, sizeof(card->host));
-	return TUTTI_OK;
-}
-
-/* An id made by hand is served by the first rank of its group. */
-static tutti_status serve_root(const struct tti_boot_config *config, struct tti_root **out)
-{
-	const int iroot = tti_group_of(config->nranks, config->nids, config->rank);
-	tutti_status status = TUTTI_OK;
-	struct tti_id id;
-	uint16_t port;
-	int fd;
-
-	TTI_TRY(tti_id_decode(&config->ids[iroot], &id));
-	if (!(id.flags & TTI_ID_BY_HAND) ||
-	    tti_group_make(config->nranks, config->nids, iroot).first != config->rank)
-		goto done;
-	if (id.flags & TTI_ID_OPEN)
-		tti_log(TTI_LOG_WARN, TTI_BOOT,
-			"the ranks meet at a given address without TUTTI_COMM_SECRET: whoever "
-			"reaches its port can join");
-
-	port = ntohs(id.addrs[0].port);
-	status = tti_listen(&port, 16384, &fd);
-	if (status == TUTTI_OK)
-		status = tti_root_start(fd, id.secret, config->timeout_ms, out);
-done:
-	explicit_bzero(id.secret, sizeof(id.secret));
-	return status;
-}
-
-static tutti_status check_config(const struct tti_boot_config *config)
-{
-	if (config->nranks < 1 || config->rank < 0 || config->rank >= config->nranks)
-		return tti_fail(TUTTI_EINVAL, "rank %d of %d ranks: it must be 0 to nranks - 1",
-				config->rank, config->nranks);
-	if (config->nranks > TTI_BOOT_RANKS_MOST)
-		return tti_fail(TUTTI_EINVAL, "%d ranks: at most %d", config->nranks,
-				TTI_BOOT_RANKS_MOST);
-	if (config->nids < 1 || config->nids > config->nranks || !config->ids)
-		return tti_fail(TUTTI_EINVAL, "%d unique ids for %d ranks: it must be 1 to nranks",
-				config->nids, config->nranks);
-	return TUTTI_OK;
-}
-
-/* The ring stands, or this rank says why it gives up. */
-static void leave_root(struct tti_sock *sock, tutti_status status)
-{
-	const struct tti_frame bye = { .type = TTI_FRAME_BYE };
-
-	if (status == TUTTI_OK && sock->root_tunnel)
-		(void)tti_tunnel_send(sock->root_tunnel, &bye, sizeof(bye));
-	else if (sock->broken.status != 0)
-		tti_sock_tell(sock, sock->root_tunnel);
-	tti_tunnel_close(&sock->root_tunnel);
-}
-
-static int64_t end_of_gather(int64_t deadline_ns)
-{
-	const int64_t now = tti_now_ns();
-
-	return (now > deadline_ns ? now : deadline_ns) + GRACE_MS * TTI_NS_PER_MS;
-}
-
-static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_config *config)
-{
-	const int64_t deadline_ns = tti_deadline(config->timeout_ms);
-	struct tti_wire_card *own = &sock->cards[config->rank];
-	struct tti_id id;
-	tutti_status status;
-	int fd;
-
-	TTI_TRY(tti_id_decode(&config->ids[0], &id));
-	memcpy(sock->base.secret, id.secret, TTI_SECRET_BYTES);
-	explicit_bzero(id.secret, sizeof(id.secret));
-	TTI_TRY(listen_and_tell(config->nranks, own, &fd));
-	TTI_TRY(tti_watcher_start(sock, fd));
-	status = tti_sock_join(sock, config, own, deadline_ns);
-	/* If a rank of another root is missing, word of it comes this way. */
-	if (status == TUTTI_OK && config->nranks > 1)
-		status = tti_sock_gather(sock, sock->cards, sizeof(*sock->cards),
-					 "the exchange of addresses", end_of_gather(deadline_ns));
-	leave_root(sock, status);
-	return status;
-}
-
-tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_boot **out)
-{
-	struct tti_sock *sock = NULL;
-	struct tti_root *root = NULL;
-	tutti_status status;
-
-	tti_fd_raise_limit();
-	TTI_TRY(check_config(config));
-	status = make(config, &sock);
-	if (status == TUTTI_OK)
-		status = serve_root(config, &root);
-	if (status == TUTTI_OK)
-		status = connect_all(sock, config);
-	tti_root_join(root, status == TUTTI_OK               ? TTI_ROOT_DONE
-			    : tti_boot_stopped(config->stop) ? TTI_ROOT_NOW
-							     : TTI_ROOT_SOON);
-	if (status != TUTTI_OK) {
-		if (sock)
-			tti_boot_close(&sock->base);
-		return status;
-	}
-	*out = &sock->base;
-	return TUTTI_OK;
-}
-
-void tti_boot_decline(const struct tti_boot_config *config, const struct tti_failure *failure)
-{
-	struct tti_sock *sock = NULL;
-	tutti_status status = check_config(config);
-
-	if (status == TUTTI_OK)
-		status = make(config, &sock);
-	if (status == TUTTI_OK) {
-		sock->told = *failure;
-		tti_sock_decline(sock, config);
-	}
-	if (sock)
-		sock_close(&sock->base);
 }

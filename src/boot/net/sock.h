@@ -62,8 +62,8 @@ static inline int tti_sock_next(const struct tti_sock *sock)
 #define TTI_SOCK_RETRY_MS 700
 
 /* "rank 3 (host, process 17)". */
-#define TTI_SOCK_NAME TTI_BOOT_NAME
-const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf);
+const char *tti_sock_name(const struct tti_sock *sock, int rank, char buf[TTI_BOOT_NAME]);
+const char *tti_sock_name_as(const struct tti_boot *boot, int rank, int number, char *buf);
 
 /* Tell the other end of a tunnel, NULL: none, what all others are told. */
 void tti_sock_tell(const struct tti_sock *sock, struct tti_tunnel *tunnel);

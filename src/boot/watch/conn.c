@@ -320,7 +320,7 @@ static void end_of_pair(struct tti_watcher *watcher, int peer, bool met, int err
  * to see, and the gap is what it was. */
 static void end_of_stranger(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
-	char name[TTI_SOCK_NAME];
+	char name[TTI_BOOT_NAME];
 
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "%s closed a connection that it had not used yet",
 		tti_sock_name(watcher->sock, peer, name));
@@ -371,7 +371,7 @@ static void malformed(struct tti_conn *conn, const char *what, const char *why)
 	struct tti_failure failure = { .status = TUTTI_EPROTO,
 				       .failed_rank = conn->peer,
 				       .origin = watcher->sock->base.rank };
-	char name[TTI_SOCK_NAME];
+	char name[TTI_BOOT_NAME];
 
 	(void)snprintf(failure.text, sizeof(failure.text), "%s is not listened to any more: %s %s",
 		       tti_sock_name(watcher->sock, conn->peer, name), what, why);

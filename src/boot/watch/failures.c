@@ -94,7 +94,7 @@ void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *f
 			struct tti_conn *from)
 {
 	const bool is_death = is_new_death(watcher, failure);
-	char name[TTI_SOCK_NAME];
+	char name[TTI_BOOT_NAME];
 
 	if (!watcher->lost || is_death)
 		add(watcher, failure, from);
@@ -115,7 +115,7 @@ void tti_failures_tell_dead(struct tti_watcher *watcher)
 				       .failed_rank = fallen,
 				       .origin = watcher->sock->base.rank,
 				       .died = true };
-	char name[TTI_SOCK_NAME];
+	char name[TTI_BOOT_NAME];
 
 	if (fallen < 0 || tti_bit_has(watcher->gone, (size_t)fallen))
 		return;

@@ -146,7 +146,7 @@ static void lose(struct tti_reconnect *reconnect)
 				       .failed_rank = reconnect->peer,
 				       .origin = watcher->sock->base.rank,
 				       .died = is_refused && !reconnect->fresh };
-	char name[TTI_SOCK_NAME], why[WHY];
+	char name[TTI_BOOT_NAME], why[WHY];
 
 	describe(reconnect, why, sizeof(why));
 	(void)snprintf(failure.text, sizeof(failure.text), "%s %s",
@@ -337,7 +337,7 @@ static struct tti_reconnect *make(struct tti_watcher *watcher, enum tti_conn_rol
 					    "was closed without goodbye",
 					    "was closed without goodbye", "could not be made" };
 	struct tti_reconnect *reconnect = tti_zalloc(sizeof(*reconnect));
-	char name[TTI_SOCK_NAME];
+	char name[TTI_BOOT_NAME];
 
 	tti_sock_name(watcher->sock, peer, name);
 	if (!reconnect) {
@@ -416,7 +416,7 @@ void tti_reconnect_done(struct tti_conn *conn)
 	struct tti_reconnect *reconnect = find(conn->watcher, conn->role, conn->peer);
 	const bool pair = conn->role == TTI_CONN_PAIR;
 	const bool ask = reconnect && pair && tti_bit_has(conn->watcher->asked, (size_t)conn->peer);
-	char name[TTI_SOCK_NAME], addr[TTI_ADDR_TEXT];
+	char name[TTI_BOOT_NAME], addr[TTI_ADDR_TEXT];
 
 	if (reconnect) {
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s is made anew, to %s",
