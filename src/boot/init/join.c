@@ -246,7 +246,7 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 	case TTI_FRAME_HERE:
 	case TTI_FRAME_MOVED:
 	case TTI_FRAME_MAIL:
-	case TTI_FRAME_TAKEN:
+	case TTI_FRAME_MAIL_ACK:
 	case TTI_FRAME_TYPES:
 		break;
 	}

@@ -25,7 +25,7 @@ static size_t body_size(uint32_t type)
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_HERE:
 	case TTI_FRAME_MOVED:
-	case TTI_FRAME_TAKEN:
+	case TTI_FRAME_MAIL_ACK:
 	case TTI_FRAME_MAIL: /* has a head of its own at least: check_head() */
 	case TTI_FRAME_TYPES:
 		break;
@@ -67,7 +67,7 @@ static tutti_status check_body(struct tti_framer *framer)
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_HERE:
 	case TTI_FRAME_MOVED:
-	case TTI_FRAME_TAKEN:
+	case TTI_FRAME_MAIL_ACK:
 	case TTI_FRAME_TYPES:
 		break;
 	case TTI_FRAME_MAIL:

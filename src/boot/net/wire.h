@@ -17,12 +17,12 @@
  *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
  *                             closing a gap, or made anew:
  *                             HERE, NEWS, ASK, MOVED, BYE     HERE, NEWS, ANSWER, BYE
- *     PEER   rank -> any      HERE, ASK, MAIL, NEWS, BYE      HERE, ANSWER, MAIL, TAKEN, NEWS, BYE
- *     RING, once the ranks watch:     MAIL, TAKEN             the same
+ *     PEER   rank -> any      HERE, ASK, MAIL, NEWS, BYE      HERE, ANSWER, MAIL, MAIL_ACK, NEWS, BYE
+ *     RING, once the ranks watch:     MAIL, MAIL_ACK             the same
  *
  * A link of the ring that breaks is made anew, and what was on its way may come twice: all
  * but ANSWER may be repeated without harm, and that has the seq of its ASK. Mail that was not
- * said to be TAKEN goes again over another connection.
+ * said to be MAIL_ACK goes again over another connection.
  *
  * All numbers are little-endian, as all supported machines are. */
 
@@ -89,7 +89,7 @@ enum tti_frame_type {
 	TTI_FRAME_HERE,        /* I have taken over this connection       */
 	TTI_FRAME_MOVED,       /* another connection takes its place      */
 	TTI_FRAME_MAIL,        /* tti_mail, as long as it is; numbered    */
-	TTI_FRAME_TAKEN,       /* mail of this connection, up to seq      */
+	TTI_FRAME_MAIL_ACK,    /* mail of this connection, up to seq      */
 	TTI_FRAME_TYPES,
 };
 

@@ -87,7 +87,7 @@ void tti_conn_flush(struct tti_conn *conn)
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
 		  size_t nbytes)
 {
-	if (conn->torn || conn->shut || tti_failures_are_due(conn) ||
+	if (conn->torn || conn->shut || tti_conn_owes_failure(conn) ||
 	    !tti_outbox_put(&conn->out, type, seq, body, nbytes,
 			    type == TTI_FRAME_MAIL ? SPARE : 0))
 		return false;
@@ -102,19 +102,19 @@ void tti_conn_drop(struct tti_conn *conn)
 	*conn->link = conn->next;
 	if (conn->next)
 		conn->next->link = conn->link;
-	tti_mails_recall(conn);
+	tti_mail_queue_recall(conn);
 	tti_loop_drop(&watcher->loop, conn->tunnel->fd);
 	tti_tunnel_close(&conn->tunnel);
 	tti_loop_free_later(&watcher->loop, &conn->handler);
 	if (conn->asked)
-		tti_watcher_no_answer(watcher, conn->peer, false);
+		tti_conn_no_answer(watcher, conn->peer, false);
 }
 
 void tti_conn_leave(struct tti_conn *conn)
 {
 	/* What there is no room for is said when there is some. */
 	if (conn->watcher->bye && !conn->torn &&
-	    (!tti_failures_tell(conn) ||
+	    (!tti_conn_tell_failures(conn) ||
 	     !tti_conn_put(conn, TTI_FRAME_BYE, conn->watcher->lost, NULL, 0)))
 		return;
 	conn->torn = true;
@@ -138,7 +138,7 @@ void tti_conn_replace(struct tti_conn *conn, struct tti_conn *replacement)
 bool tti_conn_linked(const struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
 	for (const struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
-		if (conn->role == role && conn->peer == peer && conn->met)
+		if (conn->role == role && conn->peer == peer && conn->confirmed)
 			return true;
 	return false;
 }
@@ -146,7 +146,8 @@ bool tti_conn_linked(const struct tti_watcher *watcher, enum tti_conn_role role,
 bool tti_conn_has_pair(const struct tti_watcher *watcher, int peer)
 {
 	for (const struct tti_conn *at = watcher->conns; at; at = at->next)
-		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->suspected)
+		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->confirmed &&
+		    !at->suspected)
 			return true;
 	return false;
 }
@@ -162,12 +163,12 @@ struct tti_conn *tti_conn_find(struct tti_watcher *watcher, int peer, bool ring)
 
 /* -- Questions ---------------------------------------------------------------------- */
 
-void tti_watcher_no_answer(struct tti_watcher *watcher, int peer, bool refused)
+void tti_conn_no_answer(struct tti_watcher *watcher, int peer, bool refused)
 {
 	if (!tti_bit_has(watcher->asked, (size_t)peer))
 		return;
 	tti_bit_clear(watcher->asked, (size_t)peer);
-	if (!refused && !tti_bit_has(watcher->gone, (size_t)peer))
+	if (!refused && !tti_bit_has(watcher->left, (size_t)peer))
 		return;
 	if (watcher->watching && !watcher->quitting && watcher->events.on_answer)
 		watcher->events.on_answer(watcher->events.self, peer, NULL);
@@ -186,7 +187,7 @@ void tti_conn_ask_once_more(struct tti_conn *conn)
 	if (tti_conn_put(conn, TTI_FRAME_ASK, conn->question, NULL, 0))
 		return;
 	conn->asked = false;
-	tti_watcher_no_answer(conn->watcher, conn->peer, false);
+	tti_conn_no_answer(conn->watcher, conn->peer, false);
 }
 
 static void answer(struct tti_conn *conn, uint32_t question)
@@ -202,11 +203,11 @@ static void answer(struct tti_conn *conn, uint32_t question)
 	if (call.running == TTI_CALL_LEFT)
 		tti_failures_tell_dead(watcher);
 	/* Over the ring the news may come later than the answer. Without room for both it asks again. */
-	if (call.running != TTI_CALL_LEFT || tti_failures_tell(conn))
+	if (call.running != TTI_CALL_LEFT || tti_conn_tell_failures(conn))
 		(void)tti_conn_put(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call));
 }
 
-void tti_watcher_catch_up(struct tti_watcher *watcher)
+void tti_receive_catch_up(struct tti_watcher *watcher)
 {
 	tti_failures_report(watcher);
 	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
@@ -232,12 +233,12 @@ static void take_bye(struct tti_conn *conn)
 	struct tti_watcher *watcher = conn->watcher;
 	const bool knew = conn->framer.head.seq != 0;
 
-	tti_bit_set(watcher->gone, (size_t)conn->peer);
+	tti_bit_set(watcher->left, (size_t)conn->peer);
 	if (conn->role == TTI_CONN_NEXT && !watcher->quitting && !(watcher->lost && knew)) {
 		watcher->gap = conn->peer;
 		watcher->bypass_ns = tti_deadline(BYPASS_MS);
 	}
-	tti_mails_forget(watcher, conn->peer);
+	tti_mail_queue_forget(watcher, conn->peer);
 	tti_reconnect_cancel_pair(watcher, conn->peer);
 	tti_dispatcher_down(&watcher->sock->base.dispatcher, conn->peer, TTI_DOWN_LEFT, true,
 			    "left", NULL);
@@ -282,9 +283,9 @@ static void end_of_leaver(struct tti_watcher *watcher, enum tti_conn_role role, 
 				    was_closed(err) ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
-void tti_conn_lose_peer(struct tti_watcher *watcher, int peer, enum tti_down how, const char *why)
+void tti_conn_mark_failed(struct tti_watcher *watcher, int peer, enum tti_down how, const char *why)
 {
-	tti_mails_forget(watcher, peer);
+	tti_mail_queue_forget(watcher, peer);
 	tti_dispatcher_down(&watcher->sock->base.dispatcher, peer, how, true, why, NULL);
 }
 
@@ -292,24 +293,24 @@ void tti_conn_lose_peer(struct tti_watcher *watcher, int peer, enum tti_down how
  * peer, if it has used the connection, is dialled before it is called dead. If there is another
  * connection, that one tells whether the peer left or died. A rank that is just leaving tells nothing
  * to whom it let in, and may close a connection that it has not used. */
-static void end_of_pair(struct tti_watcher *watcher, int peer, bool met, int err,
+static void end_of_pair(struct tti_watcher *watcher, int peer, bool confirmed, int err,
 			const struct tti_addr *remote)
 {
 	const bool closed = was_closed(err);
 
-	if (watcher->quitting && (met || err == 0)) {
+	if (watcher->quitting && (confirmed || err == 0)) {
 		end_of_leaver(watcher, TTI_CONN_PAIR, peer, remote, err);
-	} else if (!met && tti_reconnect_goes_on(watcher, TTI_CONN_PAIR, peer)) {
+	} else if (!confirmed && tti_reconnect_goes_on(watcher, TTI_CONN_PAIR, peer)) {
 		return;
-	} else if (watcher->quitting || tti_bit_has(watcher->gone, (size_t)peer) ||
+	} else if (watcher->quitting || tti_bit_has(watcher->left, (size_t)peer) ||
 		   tti_conn_has_pair(watcher, peer)) {
 		return;
-	} else if (met && (closed || !tti_conn_find(watcher, peer, false))) {
+	} else if (confirmed && (closed || !tti_conn_find(watcher, peer, false))) {
 		tti_reconnect_begin(watcher, TTI_CONN_PAIR, peer, remote,
 				    err == 0 ? TTI_RECONNECT_ENDED
 				    : closed ? TTI_RECONNECT_CLOSED
 					     : TTI_RECONNECT_SILENT);
-	} else if (!met && closed && !tti_conn_find(watcher, peer, false)) {
+	} else if (!confirmed && closed && !tti_conn_find(watcher, peer, false)) {
 		tti_reconnect_begin(watcher, TTI_CONN_PAIR, peer, remote, TTI_RECONNECT_FRESH);
 	}
 }
@@ -328,17 +329,17 @@ static void end_of_stranger(struct tti_watcher *watcher, enum tti_conn_role role
 		tti_boot_reach_bypass(watcher, peer);
 }
 
-static void end_of_link(struct tti_watcher *watcher, enum tti_conn_role role, int peer, bool met,
-			int err, const struct tti_addr *remote)
+static void end_of_link(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
+			bool confirmed, int err, const struct tti_addr *remote)
 {
 	const bool closed = was_closed(err);
 
 	if (watcher->quitting)
 		end_of_leaver(watcher, role, peer, remote, err);
-	else if (tti_bit_has(watcher->gone, (size_t)peer) ||
-		 (!met && tti_reconnect_goes_on(watcher, role, peer)))
+	else if (tti_bit_has(watcher->left, (size_t)peer) ||
+		 (!confirmed && tti_reconnect_goes_on(watcher, role, peer)))
 		return;
-	else if (!met && !tti_conn_linked(watcher, role, peer))
+	else if (!confirmed && !tti_conn_linked(watcher, role, peer))
 		end_of_stranger(watcher, role, peer);
 	else if (closed || !tti_conn_linked(watcher, role, peer))
 		tti_reconnect_begin(watcher, role, peer, remote,
@@ -351,16 +352,16 @@ static void end(struct tti_conn *conn, int err)
 	struct tti_watcher *watcher = conn->watcher;
 	const enum tti_conn_role role = conn->role;
 	const int peer = conn->peer;
-	const bool met = conn->met;
+	const bool confirmed = conn->confirmed;
 	const bool ask_again = conn->asked && !was_closed(err) && !watcher->quitting;
 	const struct tti_addr remote = conn->remote;
 
 	conn->asked &= !ask_again;
 	tti_conn_drop(conn);
 	if (role == TTI_CONN_PAIR)
-		end_of_pair(watcher, peer, met, err, &remote);
+		end_of_pair(watcher, peer, confirmed, err, &remote);
 	else
-		end_of_link(watcher, role, peer, met, err, &remote);
+		end_of_link(watcher, role, peer, confirmed, err, &remote);
 	if (ask_again)
 		tti_boot_reach_ask_again(watcher, peer);
 }
@@ -376,8 +377,8 @@ static void malformed(struct tti_conn *conn, const char *what, const char *why)
 	(void)snprintf(failure.text, sizeof(failure.text), "%s is not listened to any more: %s %s",
 		       tti_sock_name(watcher->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
-	tti_conn_lose_peer(watcher, failure.failed_rank, TTI_DOWN_LOST,
-			   tti_failure_why(&failure, name));
+	tti_conn_mark_failed(watcher, failure.failed_rank, TTI_DOWN_LOST,
+			     tti_failure_why(&failure, name));
 	tti_failures_learn(watcher, &failure, NULL);
 }
 
@@ -386,9 +387,9 @@ static bool take_frame(struct tti_conn *conn)
 {
 	const struct tti_framer *framer = &conn->framer;
 
-	if (!conn->met)
+	if (!conn->confirmed)
 		tti_reconnect_done(conn);
-	conn->met = true;
+	conn->confirmed = true;
 	switch ((enum tti_frame_type)framer->head.type) {
 	case TTI_FRAME_FAILURE:
 		if (framer->body.failure.failed_rank < -1 ||
@@ -413,10 +414,10 @@ static bool take_frame(struct tti_conn *conn)
 	case TTI_FRAME_MAIL:
 		tti_dispatcher_take(&conn->watcher->sock->base, conn->peer, &framer->body.mail,
 				    framer->head.nbytes);
-		tti_mails_came(conn, framer->head.seq);
+		tti_mail_received(conn, framer->head.seq);
 		return true;
-	case TTI_FRAME_TAKEN:
-		tti_mails_taken(conn, framer->head.seq);
+	case TTI_FRAME_MAIL_ACK:
+		tti_mail_queue_acked(conn, framer->head.seq);
 		return true;
 	case TTI_FRAME_HERE:
 		return true;
@@ -431,7 +432,7 @@ static bool take_frame(struct tti_conn *conn)
 	return false;
 }
 
-static void handle_conn(struct tti_event_handler *handler, uint32_t events)
+static void tti_receive_handle(struct tti_event_handler *handler, uint32_t events)
 {
 	struct tti_conn *conn = (struct tti_conn *)handler;
 	uint8_t data[TTI_TUNNEL_RECORD];
@@ -484,7 +485,7 @@ void tti_conn_adopt(struct tti_conn *conn)
 {
 	struct tti_watcher *watcher = conn->watcher;
 
-	conn->handler.handle = handle_conn;
+	conn->handler.handle = tti_receive_handle;
 	conn->next = watcher->conns;
 	conn->link = &watcher->conns;
 	if (conn->next)
@@ -503,10 +504,10 @@ void tti_conn_adopt(struct tti_conn *conn)
 	}
 	/* News say that we are here as well; and a rank that is still in its init, where
 	 * it takes over no connections, understands nothing else. */
-	conn->tells = true;
+	conn->tells_failures = true;
 	if (watcher->lost)
 		tti_conn_flush(conn);
-	else if (!conn->met)
+	else if (!conn->confirmed)
 		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
 	if (watcher->quitting)
 		tti_conn_leave(conn);
@@ -525,7 +526,7 @@ static void suspect(struct tti_conn *conn)
 			return; /* one is enough: the network does not work */
 	conn->suspected = true;
 	conn->asked = false;
-	tti_mails_recall(conn);
+	tti_mail_queue_recall(conn);
 	tti_boot_reach_ask_again(watcher, conn->peer);
 }
 
@@ -561,7 +562,7 @@ static void check_ack(struct tti_conn *conn)
 	}
 }
 
-int64_t tti_conn_check_acks(struct tti_watcher *watcher)
+int64_t tti_receive_check_acks(struct tti_watcher *watcher)
 {
 	const int64_t now = tti_now_ns();
 

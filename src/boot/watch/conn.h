@@ -38,22 +38,23 @@ struct tti_conn {
 	enum tti_conn_role role;
 	struct tti_tunnel *tunnel;
 	int peer;
-	bool met;                /* the peer has used it: see end() */
+	bool confirmed;          /* the peer has used it: see end() */
 	bool asked;              /* it owes us an answer            */
 	bool owing;              /* we owe it one: asked too early  */
 	bool torn;               /* no frame can be sent on it      */
 	bool suspected;          /* PAIR: another one is made in its place */
-	bool tells;              /* the peer gets all news, from `said` on */
+	bool tells_failures;     /* the peer gets all news, from `said` on */
 	bool shut;               /* no more is sent                 */
 	uint32_t question, owed; /* the numbers of what was asked */
 	int64_t asked_ns;
-	uint64_t ack_bytes;     /* of the bytes of the tunnel, so many should be there        */
-	int64_t ack_ns;         /* by then, TTI_NEVER: they are                               */
-	uint32_t taken, told;   /* the number of the last mail from there; and that was said  */
-	uint32_t mailed;        /* the number of the last mail to there */
+	uint64_t ack_bytes; /* of the bytes of the tunnel, so many should be there        */
+	int64_t ack_ns;     /* by then, TTI_NEVER: they are                               */
+	uint32_t mail_received,
+		mail_acked;     /* the number of the last mail from there; and that was said  */
+	uint32_t mail_sent;     /* the number of the last mail to there */
 	struct tti_addr remote; /* where the peer is, family 0: not on a network, or unknown */
 	const struct tti_failure_node
-		*said; /* the last news that it has brought there, NULL: none */
+		*last_failure; /* the last news that it has brought there, NULL: none */
 	struct tti_framer framer;
 	struct tti_outbox out;
 };
@@ -96,8 +97,8 @@ enum tti_reconnect_why {
 };
 
 /* Mail on its way out, from its head on. */
-struct tti_outmail {
-	struct tti_outmail *next;
+struct tti_queued_mail {
+	struct tti_queued_mail *next;
 	int peer;
 	const struct tti_conn *by; /* the connection that it went out by */
 	uint32_t number;           /* there                              */
@@ -105,8 +106,8 @@ struct tti_outmail {
 	struct tti_mail mail;
 };
 
-struct tti_mails {
-	struct tti_outmail *first, **end;
+struct tti_mail_queue {
+	struct tti_queued_mail *first, **end;
 };
 
 struct tti_watcher {
@@ -126,23 +127,23 @@ struct tti_watcher {
 		struct tti_watch_events events;
 		uint64_t *asks; /* peers to ask */
 		bool has_asks;
-		struct tti_mails mails;
+		struct tti_mail_queue mail;
 	} post;
 
 	bool watching, quitting, bye;
 	struct tti_watch_events events;
-	struct tti_mails mails; /* to be sent                       */
-	struct tti_mails sent;  /* of which nobody said yet that it has come */
-	bool freed;             /* a mend has ended since `mails` was looked at */
-	int64_t tell_ns;        /* when to say what mail has come, TTI_NEVER: nothing is new */
+	struct tti_mail_queue mail;    /* to be sent                       */
+	struct tti_mail_queue unacked; /* of which nobody said yet that it has come */
+	bool reconnected;              /* a mend has ended since `mails` was looked at */
+	int64_t mail_ack_ns; /* when to say what mail has come, TTI_NEVER: nothing is new */
 	struct tti_conn *conns;
 	struct tti_boot_reach *reaches;
 	struct tti_reconnect *reconnects;
 	uint32_t question;                    /* the number of the last one */
 	int64_t ack_ns;                       /* when to look at the connections' doubt_ns */
-	uint64_t *asked, *gone;               /* peers: an answer is due; goodbye was said */
+	uint64_t *asked, *left;               /* peers: an answer is due; goodbye was said */
 	uint64_t *asks;                       /* scratch */
-	bool lost, told;                      /* there are news; on_lost() was called */
+	bool lost, reported;                  /* there are news; on_lost() was called */
 	struct tti_failure_node first, *last; /* the news, if there are any */
 	int64_t bypass_ns; /* when to close the gap in the ring, TTI_NEVER: none */
 	int gap;           /* the rank that left it */
@@ -164,7 +165,8 @@ void tti_conn_ask_once_more(struct tti_conn *conn);
 
 /* Communicators that live on mail hear that a peer is gone for good, and why: words that follow its
  * name. */
-void tti_conn_lose_peer(struct tti_watcher *watcher, int peer, enum tti_down how, const char *why);
+void tti_conn_mark_failed(struct tti_watcher *watcher, int peer, enum tti_down how,
+			  const char *why);
 
 /* A frame goes out behind those before it, and behind all news; false: there is no room. */
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
@@ -173,7 +175,7 @@ bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq,
 void tti_conn_flush(struct tti_conn *conn);
 
 /* The caller watches from now on: answer, and tell, what came before. */
-void tti_watcher_catch_up(struct tti_watcher *watcher);
+void tti_receive_catch_up(struct tti_watcher *watcher);
 
 /* Send BYE and no more; to be called again when there is room, if there was none. */
 void tti_conn_leave(struct tti_conn *conn);
@@ -182,7 +184,7 @@ void tti_conn_leave(struct tti_conn *conn);
 void tti_conn_replace(struct tti_conn *conn, struct tti_conn *replacement);
 
 /* Look at those whose bytes should have arrived by now; when to call again. */
-int64_t tti_conn_check_acks(struct tti_watcher *watcher);
+int64_t tti_receive_check_acks(struct tti_watcher *watcher);
 
 /* The first one to this peer, NULL: none. */
 struct tti_conn *tti_conn_find(struct tti_watcher *watcher, int peer, bool ring);
@@ -195,7 +197,7 @@ bool tti_conn_has_pair(const struct tti_watcher *watcher, int peer);
 /* What is asked of that peer will not be answered. on_answer() hears of it only if
  * the peer is known to have left, by its goodbye or because nobody listens where it
  * did: else it is merely silent, and may be asked again. */
-void tti_watcher_no_answer(struct tti_watcher *watcher, int peer, bool refused);
+void tti_conn_no_answer(struct tti_watcher *watcher, int peer, bool refused);
 
 /* Ask over a connection there is or is to be (reach.c). */
 void tti_boot_reach_ask(struct tti_watcher *watcher, int peer);
@@ -253,31 +255,31 @@ void tti_failures_tell_dead(struct tti_watcher *watcher);
 /* on_lost(), unless it was called, or nobody watches yet. */
 void tti_failures_report(struct tti_watcher *watcher);
 /* This connection brings all news from now on, whatever its role. false: some wait for room. */
-bool tti_failures_tell(struct tti_conn *conn);
+bool tti_conn_tell_failures(struct tti_conn *conn);
 /* Whether there are news that wait for room there; put the next ones into its outbox. */
-bool tti_failures_are_due(const struct tti_conn *conn);
+bool tti_conn_owes_failure(const struct tti_conn *conn);
 bool tti_failures_put(struct tti_conn *conn);
 /* Give back their memory. */
 void tti_failures_release(struct tti_watcher *watcher);
 
 /* -- mails.c ---------------------------------------------------------------------- */
 
-void tti_mails_init(struct tti_mails *mails);
+void tti_mail_queue_init(struct tti_mail_queue *mails);
 /* All of `from` behind those of `to`. */
-void tti_mails_move(struct tti_mails *from, struct tti_mails *to);
+void tti_mail_queue_move(struct tti_mail_queue *from, struct tti_mail_queue *to);
 /* Hand to connections what they have room for, make those that are missing. */
-void tti_mails_step(struct tti_watcher *watcher);
+void tti_mail_step(struct tti_watcher *watcher);
 /* Forget what is for this peer; -1: all. */
-void tti_mails_drop(struct tti_mails *mails, int peer);
-void tti_mails_forget(struct tti_watcher *watcher, int peer);
+void tti_mail_queue_drop(struct tti_mail_queue *mails, int peer);
+void tti_mail_queue_forget(struct tti_watcher *watcher, int peer);
 
 /* The peer has what went out by this connection, up to that number. */
-void tti_mails_taken(struct tti_conn *conn, uint32_t number);
+void tti_mail_queue_acked(struct tti_conn *conn, uint32_t number);
 /* What it may not have goes out again by another one. */
-void tti_mails_recall(const struct tti_conn *conn);
+void tti_mail_queue_recall(const struct tti_conn *conn);
 /* Mail came: say so soon. */
-void tti_mails_came(struct tti_conn *conn, uint32_t number);
+void tti_mail_received(struct tti_conn *conn, uint32_t number);
 /* Say so where it is due; when to call again. */
-int64_t tti_mails_tell(struct tti_watcher *watcher);
+int64_t tti_mail_send_acks(struct tti_watcher *watcher);
 
 #endif

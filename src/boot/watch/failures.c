@@ -11,42 +11,42 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-static const struct tti_failure_node *next_for(const struct tti_conn *conn)
+static const struct tti_failure_node *tti_conn_next_failure(const struct tti_conn *conn)
 {
-	if (conn->said)
-		return conn->said->next;
+	if (conn->last_failure)
+		return conn->last_failure->next;
 	return conn->watcher->lost ? &conn->watcher->first : NULL;
 }
 
-bool tti_failures_are_due(const struct tti_conn *conn)
+bool tti_conn_owes_failure(const struct tti_conn *conn)
 {
-	return conn->tells && !conn->torn && !conn->shut && next_for(conn);
+	return conn->tells_failures && !conn->torn && !conn->shut && tti_conn_next_failure(conn);
 }
 
 bool tti_failures_put(struct tti_conn *conn)
 {
-	const struct tti_failure_node *next = next_for(conn);
+	const struct tti_failure_node *next = tti_conn_next_failure(conn);
 
-	if (!tti_failures_are_due(conn) ||
+	if (!tti_conn_owes_failure(conn) ||
 	    !tti_outbox_put(&conn->out, TTI_FRAME_FAILURE, 0, &next->failure, sizeof(next->failure),
 			    0))
 		return false;
-	conn->said = next;
+	conn->last_failure = next;
 	return true;
 }
 
-bool tti_failures_tell(struct tti_conn *conn)
+bool tti_conn_tell_failures(struct tti_conn *conn)
 {
-	conn->tells = true;
+	conn->tells_failures = true;
 	tti_conn_flush(conn);
-	return !tti_failures_are_due(conn);
+	return !tti_conn_owes_failure(conn);
 }
 
 void tti_failures_report(struct tti_watcher *watcher)
 {
-	if (!watcher->watching || watcher->told || !watcher->lost || watcher->quitting)
+	if (!watcher->watching || watcher->reported || !watcher->lost || watcher->quitting)
 		return;
-	watcher->told = true;
+	watcher->reported = true;
 	if (watcher->events.on_lost)
 		watcher->events.on_lost(watcher->events.self, &watcher->first.failure);
 }
@@ -70,7 +70,7 @@ static void add(struct tti_watcher *watcher, const struct tti_failure *failure,
 {
 	struct tti_failure_node *heard =
 		watcher->lost ? tti_zalloc(sizeof(*heard)) : &watcher->first;
-	const bool has_others = from && !next_for(from);
+	const bool has_others = from && !tti_conn_next_failure(from);
 
 	if (!heard) {
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory to tell other ranks: %s", failure->text);
@@ -82,9 +82,9 @@ static void add(struct tti_watcher *watcher, const struct tti_failure *failure,
 	watcher->last = heard;
 	watcher->lost = true;
 	if (has_others)
-		from->said = heard;
+		from->last_failure = heard;
 	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
-		if (tti_failures_are_due(conn))
+		if (tti_conn_owes_failure(conn))
 			tti_conn_flush(conn);
 }
 
@@ -100,7 +100,7 @@ void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *f
 		add(watcher, failure, from);
 	tti_failures_report(watcher);
 	if (is_death)
-		tti_conn_lose_peer(
+		tti_conn_mark_failed(
 			watcher, failure->failed_rank, TTI_DOWN_DIED,
 			tti_failure_why(failure,
 					tti_sock_name(watcher->sock, failure->failed_rank, name)));
@@ -117,7 +117,7 @@ void tti_failures_tell_dead(struct tti_watcher *watcher)
 				       .died = true };
 	char name[TTI_BOOT_NAME];
 
-	if (fallen < 0 || tti_bit_has(watcher->gone, (size_t)fallen))
+	if (fallen < 0 || tti_bit_has(watcher->left, (size_t)fallen))
 		return;
 	(void)snprintf(failure.text, sizeof(failure.text),
 		       "%s closed its connection without goodbye: it died",

@@ -2,7 +2,7 @@
 /* Mail on its way out: over whatever connection there is to the peer, whose boxes keep it in
  * order of its own numbers, not of its coming, and take it twice without harm.
  *
- *     to be sent ──▶ connection ──▶ sent ──▶ TAKEN came over that connection: done
+ *     to be sent ──▶ connection ──▶ sent ──▶ MAIL_ACK came over that connection: done
  *         ▲                           │
  *         └───── the connection broke, or another takes its place ─────┘
  */
@@ -19,27 +19,27 @@
 #define TELL_MOST 8
 #define TELL_MS   50
 
-void tti_mails_init(struct tti_mails *mails)
+void tti_mail_queue_init(struct tti_mail_queue *mails)
 {
 	mails->first = NULL;
 	mails->end = &mails->first;
 }
 
-void tti_mails_move(struct tti_mails *from, struct tti_mails *to)
+void tti_mail_queue_move(struct tti_mail_queue *from, struct tti_mail_queue *to)
 {
 	if (!from->first)
 		return;
 	*to->end = from->first;
 	to->end = from->end;
-	tti_mails_init(from);
+	tti_mail_queue_init(from);
 }
 
-void tti_mails_drop(struct tti_mails *mails, int peer)
+void tti_mail_queue_drop(struct tti_mail_queue *mails, int peer)
 {
-	struct tti_outmail **link = &mails->first;
+	struct tti_queued_mail **link = &mails->first;
 
 	while (*link) {
-		struct tti_outmail *mail = *link;
+		struct tti_queued_mail *mail = *link;
 
 		if (peer >= 0 && mail->peer != peer) {
 			link = &mail->next;
@@ -51,15 +51,15 @@ void tti_mails_drop(struct tti_mails *mails, int peer)
 	mails->end = link;
 }
 
-void tti_mails_forget(struct tti_watcher *watcher, int peer)
+void tti_mail_queue_forget(struct tti_watcher *watcher, int peer)
 {
-	tti_mails_drop(&watcher->mails, peer);
-	tti_mails_drop(&watcher->sent, peer);
+	tti_mail_queue_drop(&watcher->mail, peer);
+	tti_mail_queue_drop(&watcher->unacked, peer);
 }
 
 /* -- Going out ------------------------------------------------------------------------ */
 
-static void add(struct tti_mails *mails, struct tti_outmail *mail)
+static void add(struct tti_mail_queue *mails, struct tti_queued_mail *mail)
 {
 	mail->next = NULL;
 	*mails->end = mail;
@@ -67,56 +67,56 @@ static void add(struct tti_mails *mails, struct tti_outmail *mail)
 }
 
 /* TUTTI_OK: it went; TUTTI_AGAIN: there is no room, or no connection yet; else it never will. */
-static tutti_status post(struct tti_watcher *watcher, struct tti_outmail *mail)
+static tutti_status post(struct tti_watcher *watcher, struct tti_queued_mail *mail)
 {
 	struct tti_conn *conn = tti_conn_find(watcher, mail->peer, false);
 
-	if (tti_bit_has(watcher->gone, (size_t)mail->peer))
+	if (tti_bit_has(watcher->left, (size_t)mail->peer))
 		return TUTTI_EPEER;
 	if (!conn && tti_reconnect_is_on(watcher, mail->peer))
 		return TUTTI_AGAIN;
 	if (!conn)
 		return tti_boot_reach_peer(watcher, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;
-	if (!tti_conn_put(conn, TTI_FRAME_MAIL, conn->mailed + 1, &mail->mail, mail->nbytes))
+	if (!tti_conn_put(conn, TTI_FRAME_MAIL, conn->mail_sent + 1, &mail->mail, mail->nbytes))
 		return TUTTI_AGAIN;
 	mail->by = conn;
-	mail->number = ++conn->mailed;
+	mail->number = ++conn->mail_sent;
 	return TUTTI_OK;
 }
 
-void tti_mails_step(struct tti_watcher *watcher)
+void tti_mail_step(struct tti_watcher *watcher)
 {
-	struct tti_mails waiting;
+	struct tti_mail_queue waiting;
 
-	tti_mails_init(&waiting);
-	watcher->freed = false;
-	while (watcher->mails.first) {
-		struct tti_outmail *mail = watcher->mails.first;
+	tti_mail_queue_init(&waiting);
+	watcher->reconnected = false;
+	while (watcher->mail.first) {
+		struct tti_queued_mail *mail = watcher->mail.first;
 		tutti_status status;
 
-		watcher->mails.first = mail->next;
+		watcher->mail.first = mail->next;
 		if (!mail->next)
-			watcher->mails.end = &watcher->mails.first;
+			watcher->mail.end = &watcher->mail.first;
 		status = post(watcher, mail);
 		if (status == TUTTI_OK)
-			add(&watcher->sent, mail);
+			add(&watcher->unacked, mail);
 		else if (status == TUTTI_AGAIN)
 			add(&waiting, mail);
 		else
 			tti_free(mail);
 	}
-	tti_mails_move(&waiting, &watcher->mails);
+	tti_mail_queue_move(&waiting, &watcher->mail);
 }
 
 /* -- Whether it has come --------------------------------------------------------------- */
 
-void tti_mails_taken(struct tti_conn *conn, uint32_t number)
+void tti_mail_queue_acked(struct tti_conn *conn, uint32_t number)
 {
-	struct tti_mails *sent = &conn->watcher->sent;
-	struct tti_outmail **link = &sent->first;
+	struct tti_mail_queue *sent = &conn->watcher->unacked;
+	struct tti_queued_mail **link = &sent->first;
 
 	while (*link) {
-		struct tti_outmail *mail = *link;
+		struct tti_queued_mail *mail = *link;
 
 		if (mail->by != conn || (int32_t)(mail->number - number) > 0) {
 			link = &mail->next;
@@ -129,18 +129,18 @@ void tti_mails_taken(struct tti_conn *conn, uint32_t number)
 }
 
 /* A rank that asks goes on asking, and has no use for an answer to what it asked before. */
-static bool is_worth_repeating(const struct tti_outmail *mail)
+static bool is_worth_repeating(const struct tti_queued_mail *mail)
 {
 	return mail->mail.kind != TTI_MAIL_ASK && mail->mail.kind != TTI_MAIL_ANSWER;
 }
 
-void tti_mails_recall(const struct tti_conn *conn)
+void tti_mail_queue_recall(const struct tti_conn *conn)
 {
 	struct tti_watcher *watcher = conn->watcher;
-	struct tti_outmail **link = &watcher->sent.first;
+	struct tti_queued_mail **link = &watcher->unacked.first;
 
 	while (*link) {
-		struct tti_outmail *mail = *link;
+		struct tti_queued_mail *mail = *link;
 
 		if (mail->by != conn) {
 			link = &mail->next;
@@ -148,50 +148,50 @@ void tti_mails_recall(const struct tti_conn *conn)
 		}
 		*link = mail->next;
 		if (is_worth_repeating(mail) && !watcher->quitting)
-			add(&watcher->mails, mail);
+			add(&watcher->mail, mail);
 		else
 			tti_free(mail);
 	}
-	watcher->sent.end = link;
+	watcher->unacked.end = link;
 }
 
 static void tell(struct tti_conn *conn)
 {
-	if (tti_conn_put(conn, TTI_FRAME_TAKEN, conn->taken, NULL, 0))
-		conn->told = conn->taken;
+	if (tti_conn_put(conn, TTI_FRAME_MAIL_ACK, conn->mail_received, NULL, 0))
+		conn->mail_acked = conn->mail_received;
 }
 
-void tti_mails_came(struct tti_conn *conn, uint32_t number)
+void tti_mail_received(struct tti_conn *conn, uint32_t number)
 {
 	const int64_t soon_ns = tti_deadline(TELL_MS);
 
-	conn->taken = number;
-	if (conn->taken - conn->told >= TELL_MOST)
+	conn->mail_received = number;
+	if (conn->mail_received - conn->mail_acked >= TELL_MOST)
 		tell(conn);
-	else if (soon_ns < conn->watcher->tell_ns)
-		conn->watcher->tell_ns = soon_ns;
+	else if (soon_ns < conn->watcher->mail_ack_ns)
+		conn->watcher->mail_ack_ns = soon_ns;
 }
 
-int64_t tti_mails_tell(struct tti_watcher *watcher)
+int64_t tti_mail_send_acks(struct tti_watcher *watcher)
 {
-	if (tti_now_ns() < watcher->tell_ns)
-		return watcher->tell_ns;
-	watcher->tell_ns = TTI_NEVER;
+	if (tti_now_ns() < watcher->mail_ack_ns)
+		return watcher->mail_ack_ns;
+	watcher->mail_ack_ns = TTI_NEVER;
 	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next) {
-		if (conn->taken == conn->told || conn->torn)
+		if (conn->mail_received == conn->mail_acked || conn->torn)
 			continue;
 		tell(conn);
-		if (conn->taken != conn->told) /* there is no room */
-			watcher->tell_ns = tti_deadline(TELL_MS);
+		if (conn->mail_received != conn->mail_acked) /* there is no room */
+			watcher->mail_ack_ns = tti_deadline(TELL_MS);
 	}
-	return watcher->tell_ns;
+	return watcher->mail_ack_ns;
 }
 
 tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
 			      size_t nbytes)
 {
 	struct tti_sock *sock = (struct tti_sock *)boot;
-	struct tti_outmail *out = tti_alloc(offsetof(struct tti_outmail, mail) + nbytes);
+	struct tti_queued_mail *out = tti_alloc(offsetof(struct tti_queued_mail, mail) + nbytes);
 	bool taken = false;
 
 	if (!out)
@@ -202,8 +202,8 @@ tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_
 	memcpy(&out->mail, mail, nbytes);
 	pthread_mutex_lock(&sock->lock);
 	if (sock->watcher && sock->watcher->post.watch) {
-		*sock->watcher->post.mails.end = out;
-		sock->watcher->post.mails.end = &out->next;
+		*sock->watcher->post.mail.end = out;
+		sock->watcher->post.mail.end = &out->next;
 		tti_loop_wake(&sock->watcher->loop);
 		taken = true;
 	}

@@ -42,15 +42,15 @@ static void fail_pair(struct tti_watcher *watcher, int peer, bool refused, bool 
 		if (tti_bit_has(watcher->asked, (size_t)peer))
 			tti_boot_reach_ask_again(watcher, peer);
 	} else if (tti_reconnect_is_on(watcher, peer)) { /* of the ring */
-		tti_watcher_no_answer(watcher, peer, refused);
+		tti_conn_no_answer(watcher, peer, refused);
 	} else if (!refused && !watcher->quitting && (answered || !watcher->lost)) {
 		tti_reconnect_begin(watcher, TTI_CONN_PAIR, peer, &nowhere,
 				    tti_conn_linked(watcher, TTI_CONN_PAIR, peer)
 					    ? TTI_RECONNECT_SILENT
 					    : TTI_RECONNECT_FRESH);
 	} else {
-		tti_watcher_no_answer(watcher, peer, refused);
-		tti_mails_forget(watcher, peer);
+		tti_conn_no_answer(watcher, peer, refused);
+		tti_mail_queue_forget(watcher, peer);
 		/* Where nobody listens there will never be somebody again. */
 		tti_dispatcher_down(&watcher->sock->base.dispatcher, peer, TTI_DOWN_LOST, refused,
 				    why, NULL);
@@ -94,7 +94,7 @@ static void step(struct tti_boot_reach *reach)
 	if (conn->role != TTI_CONN_PAIR)
 		return;
 	if (conn->handler.freed) /* nobody would carry the question, which is to be put again */
-		tti_watcher_no_answer(conn->watcher, conn->peer, false);
+		tti_conn_no_answer(conn->watcher, conn->peer, false);
 	else if (tti_bit_has(conn->watcher->asked, (size_t)conn->peer))
 		tti_conn_ask(conn);
 }
@@ -141,7 +141,7 @@ static void start(struct tti_watcher *watcher, enum tti_conn_role role, int peer
 		tti_free(reach);
 		tti_free(conn);
 		if (role == TTI_CONN_PAIR)
-			tti_watcher_no_answer(watcher, peer, false);
+			tti_conn_no_answer(watcher, peer, false);
 		return;
 	}
 	reach->watcher = watcher;
@@ -200,8 +200,8 @@ void tti_boot_reach_ask_again(struct tti_watcher *watcher, int peer)
 {
 	struct tti_conn *conn = tti_conn_find(watcher, peer, false);
 
-	if (tti_bit_has(watcher->gone, (size_t)peer))
-		tti_watcher_no_answer(watcher, peer, false);
+	if (tti_bit_has(watcher->left, (size_t)peer))
+		tti_conn_no_answer(watcher, peer, false);
 	else if (conn)
 		tti_conn_ask(conn);
 	else
@@ -213,7 +213,7 @@ void tti_boot_reach_bypass(struct tti_watcher *watcher, int gap)
 	const int n = watcher->sock->base.nranks;
 	int peer = (gap + 1) % n;
 
-	while (peer != watcher->sock->base.rank && tti_bit_has(watcher->gone, (size_t)peer))
+	while (peer != watcher->sock->base.rank && tti_bit_has(watcher->left, (size_t)peer))
 		peer = (peer + 1) % n;
 	/* Alone; or the ring is closed already. */
 	if (peer == watcher->sock->base.rank || tti_conn_find(watcher, peer, true))

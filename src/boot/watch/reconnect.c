@@ -74,7 +74,7 @@ static void end(struct tti_reconnect *reconnect)
 	while (*link != reconnect)
 		link = &(*link)->next;
 	*link = reconnect->next;
-	reconnect->watcher->freed = true;
+	reconnect->watcher->reconnected = true;
 	tti_dial_stop(reconnect->dial);
 	tti_free(reconnect);
 }
@@ -88,7 +88,7 @@ static void give_up(struct tti_reconnect *reconnect)
 
 	end(reconnect);
 	if (pair)
-		tti_watcher_no_answer(watcher, peer, false);
+		tti_conn_no_answer(watcher, peer, false);
 }
 
 /* -- Processes of this host ---------------------------------------------------------- */
@@ -158,13 +158,13 @@ static void lose(struct tti_reconnect *reconnect)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", failure.text);
 	if (ring)
 		tti_failures_learn(watcher, &failure, NULL);
-	tti_mails_forget(watcher, failure.failed_rank);
+	tti_mail_queue_forget(watcher, failure.failed_rank);
 	/* Beside the ring, who does not answer may do so later. */
 	tti_dispatcher_down(&watcher->sock->base.dispatcher, failure.failed_rank,
 			    failure.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
 			    NULL);
 	if (!ring)
-		tti_watcher_no_answer(watcher, failure.failed_rank, is_refused && !failure.died);
+		tti_conn_no_answer(watcher, failure.failed_rank, is_refused && !failure.died);
 }
 
 static void refused(struct tti_reconnect *reconnect)
@@ -282,7 +282,7 @@ static void step(struct tti_reconnect *reconnect)
 	tutti_status status = TUTTI_AGAIN;
 	struct tti_tunnel *tunnel = NULL;
 
-	if (tti_bit_has(reconnect->watcher->gone, (size_t)reconnect->peer)) {
+	if (tti_bit_has(reconnect->watcher->left, (size_t)reconnect->peer)) {
 		give_up(reconnect);
 		return;
 	}
@@ -349,10 +349,10 @@ static struct tti_reconnect *make(struct tti_watcher *watcher, enum tti_conn_rol
 			       "no memory to make the connection to %s anew, which %s", name,
 			       what[why]);
 		if (role == TTI_CONN_PAIR) {
-			tti_conn_lose_peer(watcher, peer, TTI_DOWN_LOST,
-					   "cannot be reached any more: no memory to make its "
-					   "connection anew");
-			tti_watcher_no_answer(watcher, peer, false);
+			tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST,
+					     "cannot be reached any more: no memory to make its "
+					     "connection anew");
+			tti_conn_no_answer(watcher, peer, false);
 		} else if (why != TTI_RECONNECT_UNACKED && !watcher->quitting)
 			tti_failures_learn(watcher, &failure, NULL);
 		return NULL;
@@ -435,7 +435,7 @@ void tti_reconnect_done(struct tti_conn *conn)
 		if (conn->role == TTI_CONN_NEXT)
 			tti_conn_replace(at, conn);
 		else
-			tti_mails_recall(at); /* word that it is replaced may never come */
+			tti_mail_queue_recall(at); /* word that it is replaced may never come */
 	}
 }
 

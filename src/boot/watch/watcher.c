@@ -95,7 +95,7 @@ static struct todo take_post(struct tti_watcher *watcher)
 			      .failure = watcher->post.failure };
 	watcher->post.conns = NULL;
 	watcher->post.has_failure = false;
-	tti_mails_move(&watcher->post.mails, &watcher->mails);
+	tti_mail_queue_move(&watcher->post.mail, &watcher->mail);
 	watcher->bye = watcher->post.bye;
 	if (todo.watch)
 		watcher->events = watcher->post.events;
@@ -129,8 +129,8 @@ static bool is_mail_out(struct tti_watcher *watcher)
 {
 	if (watcher->quit_ns == TTI_NEVER)
 		watcher->quit_ns = tti_deadline(LINGER_MS);
-	tti_mails_step(watcher);
-	return !watcher->mails.first || tti_now_ns() >= watcher->quit_ns;
+	tti_mail_step(watcher);
+	return !watcher->mail.first || tti_now_ns() >= watcher->quit_ns;
 }
 
 /* Do what the thread was told; false: vanish. */
@@ -147,7 +147,7 @@ static bool obey(struct tti_watcher *watcher)
 		return false;
 	if (todo.watch) {
 		watcher->watching = true;
-		tti_watcher_catch_up(watcher);
+		tti_receive_catch_up(watcher);
 	}
 	if (todo.has_failure) {
 		tti_failures_tell_dead(watcher);
@@ -178,14 +178,14 @@ static int64_t tick(struct tti_watcher *watcher)
 	}
 	/* Each may leave something to do to those behind it: a doubt to mail and to reaches, mail to
 	 * reaches, one that failed to a mend. */
-	(void)tti_conn_check_acks(watcher);
-	tti_mails_step(watcher);
+	(void)tti_receive_check_acks(watcher);
+	tti_mail_step(watcher);
 	next_ns = earlier(next_ns, tti_boot_reach_step(watcher));
-	next_ns = earlier(next_ns, tti_mails_tell(watcher));
+	next_ns = earlier(next_ns, tti_mail_send_acks(watcher));
 	next_ns = earlier(next_ns, tti_reconnect_step(watcher));
 	next_ns = earlier(next_ns, watcher->ack_ns);
 	/* Mail that waited for a mend goes another way, or makes one. */
-	if (watcher->freed && watcher->mails.first)
+	if (watcher->reconnected && watcher->mail.first)
 		next_ns = tti_now_ns();
 	return watcher->quitting ? next_ns : earlier(next_ns, watcher->bypass_ns);
 }
@@ -231,13 +231,13 @@ static void release(struct tti_watcher *watcher)
 		tti_tunnel_close(&conn->tunnel);
 		tti_free(conn);
 	}
-	tti_mails_forget(watcher, -1);
-	tti_mails_drop(&watcher->post.mails, -1);
+	tti_mail_queue_forget(watcher, -1);
+	tti_mail_queue_drop(&watcher->post.mail, -1);
 	tti_failures_release(watcher);
 	tti_acceptor_close(&watcher->acceptor);
 	tti_loop_release(&watcher->loop);
 	tti_free(watcher->asked);
-	tti_free(watcher->gone);
+	tti_free(watcher->left);
 	tti_free(watcher->asks);
 	tti_free(watcher->post.asks);
 	tti_free(watcher);
@@ -249,10 +249,10 @@ static tutti_status open_watcher(struct tti_watcher *watcher)
 
 	TTI_TRY(tti_loop_init(&watcher->loop));
 	watcher->asked = tti_calloc(words, sizeof(uint64_t));
-	watcher->gone = tti_calloc(words, sizeof(uint64_t));
+	watcher->left = tti_calloc(words, sizeof(uint64_t));
 	watcher->asks = tti_calloc(words, sizeof(uint64_t));
 	watcher->post.asks = tti_calloc(words, sizeof(uint64_t));
-	if (!watcher->asked || !watcher->gone || !watcher->asks || !watcher->post.asks)
+	if (!watcher->asked || !watcher->left || !watcher->asks || !watcher->post.asks)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	return tti_acceptor_open(&watcher->acceptor);
 }
@@ -267,10 +267,10 @@ tutti_status tti_watcher_start(struct tti_sock *sock, int listen_fd)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	}
 	watcher->sock = sock;
-	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->tell_ns = TTI_NEVER;
-	tti_mails_init(&watcher->mails);
-	tti_mails_init(&watcher->sent);
-	tti_mails_init(&watcher->post.mails);
+	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->mail_ack_ns = TTI_NEVER;
+	tti_mail_queue_init(&watcher->mail);
+	tti_mail_queue_init(&watcher->unacked);
+	tti_mail_queue_init(&watcher->post.mail);
 	watcher->acceptor = (struct tti_acceptor){ .loop = &watcher->loop,
 						   .secret = sock->base.secret,
 						   .listen_fd = listen_fd,
@@ -296,7 +296,7 @@ static void hand_one(struct tti_conn **list, struct tti_conn *conn, struct tti_t
 		return;
 	conn->tunnel = *tunnel;
 	conn->torn = torn || tti_tunnel_is_torn(*tunnel);
-	conn->met = true; /* since the ranks have joined */
+	conn->confirmed = true; /* since the ranks have joined */
 	conn->next = *list;
 	*list = conn;
 	*tunnel = NULL;

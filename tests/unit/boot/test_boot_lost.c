@@ -65,11 +65,11 @@ static struct job *begin(void)
 	tti_dispatcher_open(&job->sock.base.dispatcher, &job->mailbox);
 	watcher->sock = &job->sock;
 	watcher->asked = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
-	watcher->gone = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
-	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->tell_ns = TTI_NEVER;
+	watcher->left = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
+	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->mail_ack_ns = TTI_NEVER;
 	watcher->watching = true;
-	tti_mails_init(&watcher->mails);
-	tti_mails_init(&watcher->sent);
+	tti_mail_queue_init(&watcher->mail);
+	tti_mail_queue_init(&watcher->unacked);
 	assert_int_equal(tti_loop_init(&watcher->loop), TUTTI_OK);
 	return job;
 }
@@ -88,7 +88,7 @@ static void finish(struct job *job)
 	for (int i = 0; i < N; i++)
 		tti_tunnel_close(&job->far[i].tunnel);
 	free(job->watcher.asked);
-	free(job->watcher.gone);
+	free(job->watcher.left);
 	free(job->sock.cards);
 	free(job);
 }
@@ -166,7 +166,7 @@ static void learn_death(struct job *job, int rank, struct tti_conn *from)
 /* Nothing more goes out there. */
 static void fill(struct tti_conn *conn)
 {
-	while (tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0))
+	while (tti_conn_put(conn, TTI_FRAME_MAIL_ACK, 0, NULL, 0))
 		;
 }
 
@@ -177,7 +177,7 @@ static void drain(struct job *job, int peer, int type)
 
 	do
 		got = hear(job, peer);
-	while (got == TTI_FRAME_TAKEN || got == TTI_FRAME_HERE);
+	while (got == TTI_FRAME_MAIL_ACK || got == TTI_FRAME_HERE);
 	assert_int_equal(got, type);
 }
 
@@ -299,7 +299,7 @@ static void an_unused_connection_is_no_death(void **state)
  * is closed with something to read. */
 static void part(struct job *job, bool reset)
 {
-	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	meet(job, TTI_CONN_PAIR, 2)->confirmed = true;
 	if (!reset)
 		assert_int_equal(hear(job, 2), TTI_FRAME_HERE);
 	tti_tunnel_close(&job->far[2].tunnel);
@@ -361,10 +361,10 @@ static void another_connection_tells_of_the_end(void **state)
 	(void)state;
 	job->sock.cards[2].pid = getpid();
 	job->sock.cards[2].identity = tti_process_identity(getpid());
-	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	meet(job, TTI_CONN_PAIR, 2)->confirmed = true;
 	assert_int_equal(hear(job, 2), TTI_FRAME_HERE); /* it is closed in order, then */
 	first = job->far[2].tunnel;
-	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	meet(job, TTI_CONN_PAIR, 2)->confirmed = true;
 	assert_int_equal(hear(job, 2), TTI_FRAME_HERE);
 	tti_tunnel_close(&first);
 	tti_loop_wait(&job->watcher.loop, 0);
@@ -401,9 +401,9 @@ static void a_silent_pair_is_made_anew(void **state)
 	struct tti_tunnel *first = job->far[2].tunnel;
 
 	(void)state;
-	conn->met = true;
+	conn->confirmed = true;
 	tti_boot_reach_ask(&job->watcher, 2);
-	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	meet(job, TTI_CONN_PAIR, 2)->confirmed = true;
 	break_off(conn);
 	tti_tunnel_close(&first);
 	assert_null(job->watcher.reconnects);
@@ -426,7 +426,7 @@ static void a_goodbye_beside_the_ring_is_repeated(void **state)
 	for (int reset = 1; reset >= 0; reset--) {
 		struct tti_conn *conn = meet(job, TTI_CONN_PAIR, 2);
 
-		conn->met = true;
+		conn->confirmed = true;
 		job->watcher.quitting = job->watcher.bye = true;
 		tti_conn_leave(conn);
 		if (!reset) {
@@ -450,18 +450,20 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 	(void)state;
 	for (int refuses = 0; refuses < 2; refuses++) {
 		struct job *job = begin(); /* of rank 2 no address is known, at first */
-		struct tti_outmail *mail = calloc(1, sizeof(*mail));
+		struct tti_queued_mail *mail = calloc(1, sizeof(*mail));
 		int fd = -1;
 
 		assert_non_null(mail);
-		*mail = (struct tti_outmail){ .peer = 2, .nbytes = sizeof(letter), .mail = letter };
-		job->watcher.mails = (struct tti_mails){ .first = mail, .end = &mail->next };
+		*mail = (struct tti_queued_mail){ .peer = 2,
+						  .nbytes = sizeof(letter),
+						  .mail = letter };
+		job->watcher.mail = (struct tti_mail_queue){ .first = mail, .end = &mail->next };
 		tti_boot_reach_ask(&job->watcher, 2);
-		tti_mails_step(&job->watcher);
+		tti_mail_step(&job->watcher);
 		tick(job);
 		assert_null(job->watcher.reaches);
 		assert_non_null(job->watcher.reconnects);
-		assert_ptr_equal(job->watcher.mails.first, mail);
+		assert_ptr_equal(job->watcher.mail.first, mail);
 		assert_true(tti_bit_has(job->watcher.asked, 2));
 		assert_int_equal(job->ndown, 0);
 		if (refuses) {
@@ -476,7 +478,7 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 		assert_int_equal(job->how, TTI_DOWN_LOST);
 		assert_memory_equal(job->why, "cannot be reached: ", 19);
 		assert_int_equal(tti_dispatcher_is_down(&job->sock.base.dispatcher, 2), refuses);
-		assert_null(job->watcher.mails.first);
+		assert_null(job->watcher.mail.first);
 		assert_false(tti_bit_has(job->watcher.asked, 2));
 		finish(job);
 	}
@@ -510,9 +512,9 @@ static void nothing_overtakes_news(void **state)
 	(void)state;
 	fill(conn);
 	learn_death(job, 2, NULL);
-	assert_false(tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0));
+	assert_false(tti_conn_put(conn, TTI_FRAME_MAIL_ACK, 0, NULL, 0));
 	drain(job, 3, TTI_FRAME_FAILURE);
-	assert_true(tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0));
+	assert_true(tti_conn_put(conn, TTI_FRAME_MAIL_ACK, 0, NULL, 0));
 	finish(job);
 }
 
