@@ -17,15 +17,8 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* Ranks that leave together leave within this time: no bypass is made for them. */
-#define BYPASS_MS    50
 /* Mail leaves so much of an outbox to questions and answers. */
-#define SPARE        800
-/* What the peer's kernel has not acknowledged after so long may be lost: another way is tried
- * beside this one. A queue in a switch may hold bytes nearly as long. */
-#define ACK_MS       400
-#define ACK_AGAIN_MS 2000
-#define BROKE        "it broke the protocol:"
+#define SPARE 800
 
 struct tti_conn *tti_conn_make(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 			       struct tti_tunnel *tunnel)
@@ -63,13 +56,43 @@ static uint32_t wanted(const struct tti_conn *conn)
 	return conn->out.len > 0 || tti_tunnel_holds(conn->tunnel) ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
-/* Look again after a while whether what has been sent until now has arrived. */
-static void arm_ack_timer(struct tti_conn *conn, int64_t ms)
+void tti_conn_arm_ack_timer(struct tti_conn *conn, int64_t ms)
 {
 	conn->ack_bytes = conn->tunnel->sent;
 	conn->ack_ns = tti_deadline(ms);
 	if (conn->ack_ns < conn->watcher->ack_ns)
 		conn->watcher->ack_ns = conn->ack_ns;
+}
+
+const struct tti_failure_node *tti_conn_next_failure(const struct tti_conn *conn)
+{
+	if (conn->last_failure)
+		return conn->last_failure->next;
+	return conn->watcher->lost ? &conn->watcher->first : NULL;
+}
+
+bool tti_conn_owes_failure(const struct tti_conn *conn)
+{
+	return conn->tells_failures && !conn->torn && !conn->shut && tti_conn_next_failure(conn);
+}
+
+static bool put_failure(struct tti_conn *conn)
+{
+	const struct tti_failure_node *next = tti_conn_next_failure(conn);
+
+	if (!tti_conn_owes_failure(conn) ||
+	    !tti_outbox_put(&conn->out, TTI_FRAME_FAILURE, 0, &next->failure, sizeof(next->failure),
+			    0))
+		return false;
+	conn->last_failure = next;
+	return true;
+}
+
+bool tti_conn_tell_failures(struct tti_conn *conn)
+{
+	conn->tells_failures = true;
+	tti_conn_flush(conn);
+	return !tti_conn_owes_failure(conn);
 }
 
 void tti_conn_flush(struct tti_conn *conn)
@@ -78,10 +101,10 @@ void tti_conn_flush(struct tti_conn *conn)
 
 	do
 		tti_outbox_flush(&conn->out, conn->tunnel);
-	while (tti_failures_put(conn));
+	while (put_failure(conn));
 	tti_loop_change(&conn->watcher->loop, conn->tunnel->fd, wanted(conn), &conn->handler);
 	if (conn->ack_ns == TTI_NEVER && (conn->out.len > 0 || conn->tunnel->sent != sent))
-		arm_ack_timer(conn, ACK_MS);
+		tti_conn_arm_ack_timer(conn, TTI_CONN_ACK_MS);
 }
 
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
@@ -93,6 +116,45 @@ bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq,
 		return false;
 	tti_conn_flush(conn);
 	return true;
+}
+
+/* The address that was the peer's comes first. If the peer has not told it, somebody translates
+ * addresses, and it is no place to dial. */
+static size_t put_first(const struct tti_addr *proven, struct tti_addr *addrs, size_t n)
+{
+	for (size_t i = 0; i < n && proven; i++) {
+		const struct tti_addr found = addrs[i];
+
+		if (found.family != proven->family ||
+		    memcmp(found.ip, proven->ip, sizeof(found.ip)) != 0)
+			continue;
+		memmove(addrs + 1, addrs, i * sizeof(*addrs));
+		addrs[0] = found;
+		addrs[0].scope = proven->scope;
+		return 1;
+	}
+	return 0;
+}
+
+tutti_status tti_conn_dial(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
+			   struct tti_dial_config *config, struct tti_dial **out)
+{
+	const struct tti_sock *sock = watcher->sock;
+	const struct tti_wire_card *card = &sock->cards[peer];
+	struct tti_addr addrs[TTI_IFACE_MOST];
+
+	if (card->port == 0 || card->addr_bytes > TTI_CARD_ADDRS)
+		return tti_fail_quiet(TUTTI_EPEER, "it has no address");
+	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
+				 &config->naddrs));
+	config->nproven = put_first(config->addrs, addrs, config->naddrs);
+	config->addrs = addrs;
+	config->kind = role == TTI_CONN_PAIR ? TTI_AUTH_PEER : TTI_AUTH_RING;
+	config->secret = sock->base.secret;
+	config->who =
+		(struct tti_wire_who){ sock->base.rank, peer, sock->base.nranks,
+				       role == TTI_CONN_PREV ? TTI_RING_BEHIND : TTI_RING_BEFORE };
+	return tti_dial_start(&watcher->loop, config, out);
 }
 
 void tti_conn_drop(struct tti_conn *conn)
@@ -161,8 +223,6 @@ struct tti_conn *tti_conn_find(struct tti_watcher *watcher, int peer, bool ring)
 	return NULL;
 }
 
-/* -- Questions ---------------------------------------------------------------------- */
-
 void tti_conn_no_answer(struct tti_watcher *watcher, int peer, bool refused)
 {
 	if (!tti_bit_has(watcher->asked, (size_t)peer))
@@ -189,6 +249,60 @@ void tti_conn_ask_once_more(struct tti_conn *conn)
 	conn->asked = false;
 	tti_conn_no_answer(conn->watcher, conn->peer, false);
 }
+
+void tti_conn_mark_failed(struct tti_watcher *watcher, int peer, enum tti_down how, bool for_good,
+			  const char *why)
+{
+	tti_mail_queue_forget(watcher, peer);
+	tti_dispatcher_down(&watcher->sock->base.dispatcher, peer, how, for_good, why, NULL);
+}
+
+static void note_remote(struct tti_conn *conn)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+
+	if (getpeername(conn->tunnel->fd, (struct sockaddr *)&name, &len) < 0 ||
+	    tti_addr_from_sock((const struct sockaddr *)&name, &conn->remote) != TUTTI_OK)
+		conn->remote.family = 0;
+}
+
+void tti_conn_adopt(struct tti_conn *conn)
+{
+	struct tti_watcher *watcher = conn->watcher;
+
+	conn->handler.handle = conn->watcher->on_event;
+	conn->next = watcher->conns;
+	conn->link = &watcher->conns;
+	if (conn->next)
+		conn->next->link = &conn->next;
+	watcher->conns = conn;
+	set_keepalive(conn->tunnel->fd);
+	note_remote(conn);
+	if (tti_loop_add(&watcher->loop, conn->tunnel->fd, wanted(conn), &conn->handler) !=
+	    TUTTI_OK) {
+		tti_conn_drop(conn);
+		return;
+	}
+	if (conn->role == TTI_CONN_PAIR && !watcher->quitting) {
+		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
+		return;
+	}
+	/* News say that we are here as well; and a rank that is still in its init, where
+	 * it takes over no connections, understands nothing else. */
+	conn->tells_failures = true;
+	if (watcher->lost)
+		tti_conn_flush(conn);
+	else if (!conn->confirmed)
+		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
+	if (watcher->quitting)
+		tti_conn_leave(conn);
+}
+
+/* Ranks that leave together leave within this time: no bypass is made for them. */
+#define BYPASS_MS    50
+#define ACK_AGAIN_MS 2000
+#define BROKE        "it broke the protocol:"
 
 static void answer(struct tti_conn *conn, uint32_t question)
 {
@@ -238,10 +352,8 @@ static void take_bye(struct tti_conn *conn)
 		watcher->gap = conn->peer;
 		watcher->bypass_ns = tti_deadline(BYPASS_MS);
 	}
-	tti_mail_queue_forget(watcher, conn->peer);
 	tti_reconnect_cancel_pair(watcher, conn->peer);
-	tti_dispatcher_down(&watcher->sock->base.dispatcher, conn->peer, TTI_DOWN_LEFT, true,
-			    "left", NULL);
+	tti_conn_mark_failed(watcher, conn->peer, TTI_DOWN_LEFT, true, "left");
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
 	else
@@ -265,7 +377,7 @@ static void take_moved(struct tti_conn *conn)
 		tti_boot_reach_ask_again(watcher, peer);
 }
 
-/* -- Reading ------------------------------------------------------------------------- */
+/* -- The end of a connection --------------------------------------------------------- */
 
 static bool was_closed(int err)
 {
@@ -281,12 +393,6 @@ static void end_of_leaver(struct tti_watcher *watcher, enum tti_conn_role role, 
 	else if (watcher->bye)
 		tti_reconnect_begin(watcher, role, peer, remote,
 				    was_closed(err) ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
-}
-
-void tti_conn_mark_failed(struct tti_watcher *watcher, int peer, enum tti_down how, const char *why)
-{
-	tti_mail_queue_forget(watcher, peer);
-	tti_dispatcher_down(&watcher->sock->base.dispatcher, peer, how, true, why, NULL);
 }
 
 /* A connection that is not of the ring has ended without a goodbye. The network can do that, too: the
@@ -366,6 +472,8 @@ static void end(struct tti_conn *conn, int err)
 		tti_boot_reach_ask_again(watcher, peer);
 }
 
+/* -- Frames --------------------------------------------------------------------------- */
+
 static void malformed(struct tti_conn *conn, const char *what, const char *why)
 {
 	struct tti_watcher *watcher = conn->watcher;
@@ -377,7 +485,7 @@ static void malformed(struct tti_conn *conn, const char *what, const char *why)
 	(void)snprintf(failure.text, sizeof(failure.text), "%s is not listened to any more: %s %s",
 		       tti_sock_name(watcher->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
-	tti_conn_mark_failed(watcher, failure.failed_rank, TTI_DOWN_LOST,
+	tti_conn_mark_failed(watcher, failure.failed_rank, TTI_DOWN_LOST, true,
 			     tti_failure_why(&failure, name));
 	tti_failures_learn(watcher, &failure, NULL);
 }
@@ -432,7 +540,7 @@ static bool take_frame(struct tti_conn *conn)
 	return false;
 }
 
-static void tti_receive_handle(struct tti_event_handler *handler, uint32_t events)
+void tti_receive_handle(struct tti_event_handler *handler, uint32_t events)
 {
 	struct tti_conn *conn = (struct tti_conn *)handler;
 	uint8_t data[TTI_TUNNEL_RECORD];
@@ -471,49 +579,7 @@ static void tti_receive_handle(struct tti_event_handler *handler, uint32_t event
 	}
 }
 
-static void note_remote(struct tti_conn *conn)
-{
-	struct sockaddr_storage name;
-	socklen_t len = sizeof(name);
-
-	if (getpeername(conn->tunnel->fd, (struct sockaddr *)&name, &len) < 0 ||
-	    tti_addr_from_sock((const struct sockaddr *)&name, &conn->remote) != TUTTI_OK)
-		conn->remote.family = 0;
-}
-
-void tti_conn_adopt(struct tti_conn *conn)
-{
-	struct tti_watcher *watcher = conn->watcher;
-
-	conn->handler.handle = tti_receive_handle;
-	conn->next = watcher->conns;
-	conn->link = &watcher->conns;
-	if (conn->next)
-		conn->next->link = &conn->next;
-	watcher->conns = conn;
-	set_keepalive(conn->tunnel->fd);
-	note_remote(conn);
-	if (tti_loop_add(&watcher->loop, conn->tunnel->fd, wanted(conn), &conn->handler) !=
-	    TUTTI_OK) {
-		tti_conn_drop(conn);
-		return;
-	}
-	if (conn->role == TTI_CONN_PAIR && !watcher->quitting) {
-		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
-		return;
-	}
-	/* News say that we are here as well; and a rank that is still in its init, where
-	 * it takes over no connections, understands nothing else. */
-	conn->tells_failures = true;
-	if (watcher->lost)
-		tti_conn_flush(conn);
-	else if (!conn->confirmed)
-		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
-	if (watcher->quitting)
-		tti_conn_leave(conn);
-}
-
-/* -- Doubts -------------------------------------------------------------------------- */
+/* -- Acknowledgement timeouts ----------------------------------------------------------- */
 
 /* The question goes over another connection. This one stays, as the peer, who may only be slow, would
  * take its end without a goodbye for this rank's death. */
@@ -549,10 +615,10 @@ static void check_ack(struct tti_conn *conn)
 	}
 	/* What is under way was sent since: it has had no time yet. */
 	if ((uint64_t)under_way <= sent - conn->ack_bytes) {
-		arm_ack_timer(conn, ACK_MS);
+		tti_conn_arm_ack_timer(conn, TTI_CONN_ACK_MS);
 		return;
 	}
-	arm_ack_timer(conn, ACK_AGAIN_MS);
+	tti_conn_arm_ack_timer(conn, ACK_AGAIN_MS);
 	if (conn->role != TTI_CONN_PAIR) {
 		if (!watcher->quitting || watcher->bye)
 			tti_reconnect_begin(watcher, conn->role, peer, &conn->remote,

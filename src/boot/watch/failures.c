@@ -11,37 +11,6 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-static const struct tti_failure_node *tti_conn_next_failure(const struct tti_conn *conn)
-{
-	if (conn->last_failure)
-		return conn->last_failure->next;
-	return conn->watcher->lost ? &conn->watcher->first : NULL;
-}
-
-bool tti_conn_owes_failure(const struct tti_conn *conn)
-{
-	return conn->tells_failures && !conn->torn && !conn->shut && tti_conn_next_failure(conn);
-}
-
-bool tti_failures_put(struct tti_conn *conn)
-{
-	const struct tti_failure_node *next = tti_conn_next_failure(conn);
-
-	if (!tti_conn_owes_failure(conn) ||
-	    !tti_outbox_put(&conn->out, TTI_FRAME_FAILURE, 0, &next->failure, sizeof(next->failure),
-			    0))
-		return false;
-	conn->last_failure = next;
-	return true;
-}
-
-bool tti_conn_tell_failures(struct tti_conn *conn)
-{
-	conn->tells_failures = true;
-	tti_conn_flush(conn);
-	return !tti_conn_owes_failure(conn);
-}
-
 void tti_failures_report(struct tti_watcher *watcher)
 {
 	if (!watcher->watching || watcher->reported || !watcher->lost || watcher->quitting)
@@ -101,7 +70,7 @@ void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *f
 	tti_failures_report(watcher);
 	if (is_death)
 		tti_conn_mark_failed(
-			watcher, failure->failed_rank, TTI_DOWN_DIED,
+			watcher, failure->failed_rank, TTI_DOWN_DIED, true,
 			tti_failure_why(failure,
 					tti_sock_name(watcher->sock, failure->failed_rank, name)));
 }

@@ -50,10 +50,8 @@ static void fail_pair(struct tti_watcher *watcher, int peer, bool refused, bool 
 					    : TTI_RECONNECT_FRESH);
 	} else {
 		tti_conn_no_answer(watcher, peer, refused);
-		tti_mail_queue_forget(watcher, peer);
 		/* Where nobody listens there will never be somebody again. */
-		tti_dispatcher_down(&watcher->sock->base.dispatcher, peer, TTI_DOWN_LOST, refused,
-				    why, NULL);
+		tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST, refused, why);
 	}
 }
 
@@ -106,30 +104,14 @@ static void on_ready(void *self)
 
 static tutti_status dial(struct tti_boot_reach *reach)
 {
-	struct tti_sock *sock = reach->watcher->sock;
-	const int peer = reach->conn->peer;
-	const struct tti_wire_card *card = &sock->cards[peer];
-	struct tti_addr addrs[TTI_IFACE_MOST];
-	size_t n = 0;
-
-	if (card->port == 0 || card->addr_bytes > TTI_CARD_ADDRS)
-		return tti_fail_quiet(TUTTI_EPEER, "it has no address");
-	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
-				 &n));
-
-	const struct tti_dial_config config = {
-		.addrs = addrs,
-		.naddrs = n,
-		.kind = reach->conn->role == TTI_CONN_PAIR ? TTI_AUTH_PEER : TTI_AUTH_RING,
-		.secret = sock->base.secret,
-		.who = { sock->base.rank, peer, sock->base.nranks, 0 },
+	struct tti_dial_config config = {
 		.deadline_ns = tti_deadline(REACH_MS),
-		.give_up_ns = 0,
 		.on_ready = on_ready,
 		.self = reach,
 	};
 
-	return tti_dial_start(&reach->watcher->loop, &config, &reach->dial);
+	return tti_conn_dial(reach->watcher, reach->conn->role, reach->conn->peer, &config,
+			     &reach->dial);
 }
 
 static void start(struct tti_watcher *watcher, enum tti_conn_role role, int peer)

@@ -158,11 +158,9 @@ static void lose(struct tti_reconnect *reconnect)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", failure.text);
 	if (ring)
 		tti_failures_learn(watcher, &failure, NULL);
-	tti_mail_queue_forget(watcher, failure.failed_rank);
-	/* Beside the ring, who does not answer may do so later. */
-	tti_dispatcher_down(&watcher->sock->base.dispatcher, failure.failed_rank,
-			    failure.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
-			    NULL);
+	/* Beside the ring, a rank that does not answer may do so later. */
+	tti_conn_mark_failed(watcher, failure.failed_rank,
+			     failure.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why);
 	if (!ring)
 		tti_conn_no_answer(watcher, failure.failed_rank, is_refused && !failure.died);
 }
@@ -198,49 +196,20 @@ static void expire(struct tti_reconnect *reconnect)
 
 /* -- Dialing -------------------------------------------------------------------------- */
 
-/* Where the peer was comes first; what is no address of its own (somebody translates) is no place
- * to dial. */
-static size_t put_first(const struct tti_addr *proven, struct tti_addr *addrs, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct tti_addr found = addrs[i];
-
-		if (found.family != proven->family ||
-		    memcmp(found.ip, proven->ip, sizeof(found.ip)) != 0)
-			continue;
-		memmove(addrs + 1, addrs, i * sizeof(*addrs));
-		addrs[0] = found;
-		addrs[0].scope = proven->scope;
-		return 1;
-	}
-	return 0;
-}
-
 static void on_ready(void *self);
 
 static tutti_status dial(struct tti_reconnect *reconnect)
 {
-	struct tti_sock *sock = reconnect->watcher->sock;
-	const struct tti_wire_card *card = &sock->cards[reconnect->peer];
-	struct tti_addr addrs[TTI_IFACE_MOST];
 	struct tti_dial_config config = {
-		.addrs = addrs,
-		.kind = reconnect->role == TTI_CONN_PAIR ? TTI_AUTH_PEER : TTI_AUTH_RING,
-		.secret = sock->base.secret,
-		.who = { sock->base.rank, reconnect->peer, sock->base.nranks,
-			 reconnect->role == TTI_CONN_PREV ? TTI_RING_BEHIND : TTI_RING_BEFORE },
+		.addrs = &reconnect->proven,
 		.deadline_ns = reconnect->deadline_ns,
 		.connect_ms = CONNECT_MS,
 		.on_ready = on_ready,
 		.self = reconnect,
 	};
 
-	if (card->port == 0 || card->addr_bytes > TTI_CARD_ADDRS)
-		return tti_fail_quiet(TUTTI_EPEER, "it has no address");
-	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
-				 &config.naddrs));
-	config.nproven = put_first(&reconnect->proven, addrs, config.naddrs);
-	return tti_dial_start(&reconnect->watcher->loop, &config, &reconnect->dial);
+	return tti_conn_dial(reconnect->watcher, reconnect->role, reconnect->peer, &config,
+			     &reconnect->dial);
 }
 
 static void failed(struct tti_reconnect *reconnect)
@@ -349,7 +318,7 @@ static struct tti_reconnect *make(struct tti_watcher *watcher, enum tti_conn_rol
 			       "no memory to make the connection to %s anew, which %s", name,
 			       what[why]);
 		if (role == TTI_CONN_PAIR) {
-			tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST,
+			tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST, true,
 					     "cannot be reached any more: no memory to make its "
 					     "connection anew");
 			tti_conn_no_answer(watcher, peer, false);

@@ -267,6 +267,7 @@ tutti_status tti_watcher_start(struct tti_sock *sock, int listen_fd)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	}
 	watcher->sock = sock;
+	watcher->on_event = tti_receive_handle;
 	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->mail_ack_ns = TTI_NEVER;
 	tti_mail_queue_init(&watcher->mail);
 	tti_mail_queue_init(&watcher->unacked);

@@ -64,6 +64,7 @@ static struct job *begin(void)
 	job->mailbox = (struct tti_mailbox){ .context = 1, .down = on_down };
 	tti_dispatcher_open(&job->sock.base.dispatcher, &job->mailbox);
 	watcher->sock = &job->sock;
+	watcher->on_event = tti_receive_handle;
 	watcher->asked = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
 	watcher->left = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
 	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->mail_ack_ns = TTI_NEVER;

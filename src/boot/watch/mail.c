@@ -19,52 +19,7 @@
 #define TELL_MOST 8
 #define TELL_MS   50
 
-void tti_mail_queue_init(struct tti_mail_queue *mails)
-{
-	mails->first = NULL;
-	mails->end = &mails->first;
-}
-
-void tti_mail_queue_move(struct tti_mail_queue *from, struct tti_mail_queue *to)
-{
-	if (!from->first)
-		return;
-	*to->end = from->first;
-	to->end = from->end;
-	tti_mail_queue_init(from);
-}
-
-void tti_mail_queue_drop(struct tti_mail_queue *mails, int peer)
-{
-	struct tti_queued_mail **link = &mails->first;
-
-	while (*link) {
-		struct tti_queued_mail *mail = *link;
-
-		if (peer >= 0 && mail->peer != peer) {
-			link = &mail->next;
-			continue;
-		}
-		*link = mail->next;
-		tti_free(mail);
-	}
-	mails->end = link;
-}
-
-void tti_mail_queue_forget(struct tti_watcher *watcher, int peer)
-{
-	tti_mail_queue_drop(&watcher->mail, peer);
-	tti_mail_queue_drop(&watcher->unacked, peer);
-}
-
 /* -- Going out ------------------------------------------------------------------------ */
-
-static void add(struct tti_mail_queue *mails, struct tti_queued_mail *mail)
-{
-	mail->next = NULL;
-	*mails->end = mail;
-	mails->end = &mail->next;
-}
 
 /* TUTTI_OK: it went; TUTTI_AGAIN: there is no room, or no connection yet; else it never will. */
 static tutti_status post(struct tti_watcher *watcher, struct tti_queued_mail *mail)
@@ -99,9 +54,9 @@ void tti_mail_step(struct tti_watcher *watcher)
 			watcher->mail.end = &watcher->mail.first;
 		status = post(watcher, mail);
 		if (status == TUTTI_OK)
-			add(&watcher->unacked, mail);
+			tti_mail_queue_add(&watcher->unacked, mail);
 		else if (status == TUTTI_AGAIN)
-			add(&waiting, mail);
+			tti_mail_queue_add(&waiting, mail);
 		else
 			tti_free(mail);
 	}
@@ -109,51 +64,6 @@ void tti_mail_step(struct tti_watcher *watcher)
 }
 
 /* -- Whether it has come --------------------------------------------------------------- */
-
-void tti_mail_queue_acked(struct tti_conn *conn, uint32_t number)
-{
-	struct tti_mail_queue *sent = &conn->watcher->unacked;
-	struct tti_queued_mail **link = &sent->first;
-
-	while (*link) {
-		struct tti_queued_mail *mail = *link;
-
-		if (mail->by != conn || (int32_t)(mail->number - number) > 0) {
-			link = &mail->next;
-			continue;
-		}
-		*link = mail->next;
-		tti_free(mail);
-	}
-	sent->end = link;
-}
-
-/* A rank that asks goes on asking, and has no use for an answer to what it asked before. */
-static bool is_worth_repeating(const struct tti_queued_mail *mail)
-{
-	return mail->mail.kind != TTI_MAIL_ASK && mail->mail.kind != TTI_MAIL_ANSWER;
-}
-
-void tti_mail_queue_recall(const struct tti_conn *conn)
-{
-	struct tti_watcher *watcher = conn->watcher;
-	struct tti_queued_mail **link = &watcher->unacked.first;
-
-	while (*link) {
-		struct tti_queued_mail *mail = *link;
-
-		if (mail->by != conn) {
-			link = &mail->next;
-			continue;
-		}
-		*link = mail->next;
-		if (is_worth_repeating(mail) && !watcher->quitting)
-			add(&watcher->mail, mail);
-		else
-			tti_free(mail);
-	}
-	watcher->unacked.end = link;
-}
 
 static void tell(struct tti_conn *conn)
 {
