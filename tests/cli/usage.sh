@@ -18,7 +18,7 @@ bad()
 }
 
 bad 'say which collective' perf
-bad "no collective 'all_redcue': choose one of all_reduce, " perf all_redcue -n 2
+bad "no collective 'all_redcue'; is all_reduce meant\?" perf all_redcue -n 2
 bad "'all_reduce' and 'broadcast'" perf all_reduce broadcast -n 2
 bad "no option --rank" perf all_reduce --rank 3
 bad "no option -x" perf all_reduce -x

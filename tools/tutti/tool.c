@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tool.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "names.h"
 
 /* Set once, before there is a second thread. */
 static const char *the_verb = "";
@@ -51,65 +52,38 @@ int tool_bad_usage(const char *fmt, ...)
 	return TOOL_USAGE;
 }
 
-/* allreduce, AllReduce and all-reduce are all_reduce. */
-static bool is_written_otherwise(const char *name, const char *word)
+const char *tool_collective_name(const void *self, int i)
 {
-	while (*name || *word) {
-		while (*name == '_')
-			name++;
-		while (*word == '_' || *word == '-')
-			word++;
-		if (tolower((unsigned char)*name) != tolower((unsigned char)*word))
-			return false;
-		name += *name != '\0';
-		word += *word != '\0';
-	}
-	return true;
+	(void)self;
+	return i < TUTTI_COLLECTIVE_COUNT ? tutti_collective_name((tutti_collective)i) : NULL;
+}
+
+static const char *algorithm_name(const void *coll, int i)
+{
+	return tutti_algorithm_name(*(const tutti_collective *)coll, i);
 }
 
 bool tool_find_collective(const char *name, tutti_collective *out)
 {
-	char names[256] = "";
-	size_t len = 0;
+	const struct names names = { tool_collective_name, NULL };
+	const int found = names_choose(&names, "there is no collective", name);
 
-	for (int i = 0; i < TUTTI_COLLECTIVE_COUNT; i++) {
-		const char *candidate = tutti_collective_name((tutti_collective)i);
-
-		if (!strcmp(candidate, name)) {
-			*out = (tutti_collective)i;
-			return true;
-		}
-		if (is_written_otherwise(candidate, name)) {
-			tool_bad_usage("there is no collective '%s'; is %s meant?", name,
-				       candidate);
-			return false;
-		}
-		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
-					candidate);
-		if (len >= sizeof(names))
-			len = sizeof(names) - 1;
-	}
-	tool_bad_usage("there is no collective '%s': choose one of %s", name, names);
-	return false;
+	*out = (tutti_collective)found;
+	return found >= 0;
 }
 
 bool tool_find_algorithm(tutti_collective coll, const char *name)
 {
-	const char *candidate;
-	char names[512] = "";
-	size_t len = 0;
+	const struct names names = { algorithm_name, &coll };
+	char what[64];
 
-	for (int i = 0; (candidate = tutti_algorithm_name(coll, i)) != NULL; i++) {
-		if (!strcmp(candidate, name))
-			return true;
-		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
-					candidate);
-		if (len >= sizeof(names))
-			len = sizeof(names) - 1;
+	if (!tutti_algorithm_name(coll, 0)) {
+		tool_bad_usage("%s has no algorithm '%s': it has none to choose from",
+			       tutti_collective_name(coll), name);
+		return false;
 	}
-	tool_bad_usage("%s has no algorithm '%s': %s%s", tutti_collective_name(coll), name,
-		       len ? "choose one of " : "it has none to choose from", names);
-	return false;
+	snprintf(what, sizeof(what), "%s has no algorithm", tutti_collective_name(coll));
+	return names_choose(&names, what, name) >= 0;
 }
 
 bool tool_print_json(json_t *object)

@@ -35,7 +35,9 @@ const char *tool_verb(void);
 int tool_fail(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 int tool_bad_usage(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 
-/* Find by name. false: unknown, and said so with the names there are. */
+/* The i-th one, NULL behind the last; self is nothing. */
+const char *tool_collective_name(const void *self, int i);
+/* Find by name. False: unknown, and the message says which there are. */
 bool tool_find_collective(const char *name, tutti_collective *out);
 bool tool_find_algorithm(tutti_collective coll, const char *name);
 
