@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "args.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -102,57 +98,4 @@ void args_print_help(const struct command *command)
 	/* One that runs a program hands on that program's. */
 	if (!command->stop_at_positional)
 		printf("\nExit code: 0 success, 1 a finding or a failed check, 2 bad usage.\n");
-}
-
-bool args_int(const char *option, const char *text, int min, int max, int *out)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (end == text || *end || errno || value < min || value > max) {
-		if (max == INT_MAX)
-			tool_bad_usage("%s '%s' is no number of at least %d", option, text, min);
-		else
-			tool_bad_usage("%s '%s' is no number from %d to %d%s", option, text, min,
-				       max,
-				       strcmp(text, "p") == 0 ? " (-np of mpirun is -n here)" : "");
-		return false;
-	}
-	*out = (int)value;
-	return true;
-}
-
-bool args_size(const char *option, const char *text, size_t min, size_t *out)
-{
-	static const char suffixes[] = "KMGT";
-	unsigned long long value;
-	const char *suffix;
-	unsigned shift = 0;
-	char *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (*end && end != text) {
-		suffix = strchr(suffixes, *end >= 'a' ? *end - 'a' + 'A' : *end);
-		if (suffix) {
-			shift = 10 * (unsigned)(suffix - suffixes + 1);
-			end++;
-			/* 64K, 64KB and 64KiB are the same thing to everybody */
-			if (*end == 'i')
-				end++;
-			if (*end == 'B' || *end == 'b')
-				end++;
-		}
-	}
-	if (end == text || *end || errno || text[0] == '-' || value > (SIZE_MAX / 2) >> shift ||
-	    value << shift < min) {
-		tool_bad_usage("%s '%s' is no size of at least %zu: give bytes, or 64K, 16M, 1G "
-			       "(times 1024)",
-			       option, text, min);
-		return false;
-	}
-	*out = (size_t)(value << shift);
-	return true;
 }

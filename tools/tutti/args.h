@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cli.h"
+
 struct args;
 
 struct args_option {
@@ -55,10 +57,5 @@ struct args {
 int args_next(struct args *args, const char **value_out);
 
 void args_print_help(const struct command *command);
-
-/* Parse a value. false: out of range or none, and said so on stderr as the
- * value of `option`. Sizes take K, M, G (times 1024). */
-bool args_int(const char *option, const char *text, int min, int max, int *out);
-bool args_size(const char *option, const char *text, size_t min, size_t *out);
 
 #endif

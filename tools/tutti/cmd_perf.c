@@ -167,25 +167,25 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 
 	switch (id) {
 	case 'n':
-		return args_int("-n", value, 1, RANKS_MOST, &o->nranks);
+		return cli_int("-n", value, 1, RANKS_MOST, &o->nranks);
 	case 'b':
-		return args_size("-b", value, 1, &o->min_bytes);
+		return cli_size("-b", value, 1, &o->min_bytes);
 	case 'e':
-		return args_size("-e", value, 1, &o->max_bytes);
+		return cli_size("-e", value, 1, &o->max_bytes);
 	case 'f':
-		return args_size("-f", value, 2, &o->factor);
+		return cli_size("-f", value, 2, &o->factor);
 	case 'd':
 		return take_type(o, value);
 	case 'o':
 		return take_op(o, value);
 	case 'r':
-		return args_int("-r", value, 0, RANKS_MOST, &o->root);
+		return cli_int("-r", value, 0, RANKS_MOST, &o->root);
 	case 'w':
-		return args_int("-w", value, 0, INT_MAX, &o->warmup);
+		return cli_int("-w", value, 0, INT_MAX, &o->warmup);
 	case 'i':
-		return args_int("-i", value, 1, INT_MAX, &o->iters);
+		return cli_int("-i", value, 1, INT_MAX, &o->iters);
 	case 'c':
-		if (!args_int("-c", value, 0, 1, &number))
+		if (!cli_int("-c", value, 0, 1, &number))
 			return false;
 		o->check = number;
 		return true;

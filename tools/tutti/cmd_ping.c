@@ -29,8 +29,8 @@ static bool take_peer(struct ping_options *o, const char *value)
 	}
 	memcpy(first, value, (size_t)(comma - value));
 	first[comma - value] = 0;
-	if (!args_int("--peer", first, 0, RANKS_MOST - 1, &o->peer[0]) ||
-	    !args_int("--peer", comma + 1, 0, RANKS_MOST - 1, &o->peer[1]))
+	if (!cli_int("--peer", first, 0, RANKS_MOST - 1, &o->peer[0]) ||
+	    !cli_int("--peer", comma + 1, 0, RANKS_MOST - 1, &o->peer[1]))
 		return false;
 	if (o->peer[0] != o->peer[1])
 		return true;
@@ -56,7 +56,7 @@ static bool take_option(struct ping_options *o, int id, const char *value)
 {
 	switch (id) {
 	case 'n':
-		return args_int("-n", value, 2, RANKS_MOST, &o->nranks);
+		return cli_int("-n", value, 2, RANKS_MOST, &o->nranks);
 	case OPT_RANKS:
 		return take_whom(o, value);
 	case OPT_PEER:
@@ -66,7 +66,7 @@ static bool take_option(struct ping_options *o, int id, const char *value)
 	case OPT_REACH:
 		return take_seconds("--reach", value, &o->ping.reach);
 	case OPT_BYTES:
-		return args_size("--bytes", value, 1, &o->ping.bytes);
+		return cli_size("--bytes", value, 1, &o->ping.bytes);
 	case OPT_TRANSPORT:
 		o->transport = value;
 		return true;

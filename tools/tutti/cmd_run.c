@@ -271,9 +271,9 @@ static int take_option(int id, const char *value, struct choice *choice)
 
 	if (id == ARGS_HELP)
 		return TOOL_GOOD;
-	if (id == ARGS_BAD || (id == 'n' && !args_int("-n", value, 1, 1 << 16, &job->nranks)) ||
-	    (id == OPT_GPUS && !args_int("--gpus", value, 1, 64, &job->gpus)) ||
-	    (id == OPT_PORT && !args_int("--port", value, 1, 65535, &choice->port)) ||
+	if (id == ARGS_BAD || (id == 'n' && !cli_int("-n", value, 1, 1 << 16, &job->nranks)) ||
+	    (id == OPT_GPUS && !cli_int("--gpus", value, 1, 64, &job->gpus)) ||
+	    (id == OPT_PORT && !cli_int("--port", value, 1, 65535, &choice->port)) ||
 	    (id == OPT_HOSTS && !hosts_parse(value, &choice->hosts)))
 		return TOOL_USAGE;
 	if (id == OPT_HOSTFILE && !hosts_read(value, &choice->hosts))

@@ -143,11 +143,11 @@ static bool take_option(struct show *show, int id, const char *value)
 		show->collective = value;
 		return true;
 	case 'n':
-		return args_int("-n", value, 1, INT_MAX, &show->nranks);
+		return cli_int("-n", value, 1, INT_MAX, &show->nranks);
 	case 'r':
-		return args_int("--root", value, 0, INT_MAX, &show->root);
+		return cli_int("--root", value, 0, INT_MAX, &show->root);
 	case OPT_RANK:
-		return args_int("--rank", value, 0, INT_MAX, &show->rank);
+		return cli_int("--rank", value, 0, INT_MAX, &show->rank);
 	case OPT_ALGORITHM:
 		show->algorithm = value;
 		return true;
@@ -158,7 +158,7 @@ static bool take_option(struct show *show, int id, const char *value)
 		show->hosts = value;
 		return true;
 	case OPT_BYTES:
-		return args_size("--bytes", value, 0, &show->nbytes);
+		return cli_size("--bytes", value, 0, &show->nbytes);
 	default:
 		show->json = true;
 		return true;

@@ -102,9 +102,9 @@ static bool take_option(struct tune *tune, int id, const char *value)
 		tune->out = value;
 		return true;
 	case 'n':
-		return args_int("-n", value, 2, RANKS_MOST, &tune->nranks);
+		return cli_int("-n", value, 2, RANKS_MOST, &tune->nranks);
 	case 'e':
-		return args_size("-e", value, 8, &tune->most);
+		return cli_size("-e", value, 8, &tune->most);
 	case OPT_TUNE:
 		tune->config.tune_file = value;
 		return true;

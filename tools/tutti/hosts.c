@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "tool.h"
 
 #define SLOTS_MOST (1 << 16)
@@ -43,7 +44,7 @@ static bool add_word(const char *text, size_t len, int nslots, struct hosts *hos
 	end = strrchr(word, ']');
 	if (colon && (end ? colon == end + 1 : strchr(word, ':') == colon)) {
 		*colon = '\0';
-		if (!args_int("ranks of a host", colon + 1, 1, SLOTS_MOST, &nslots))
+		if (!cli_int("ranks of a host", colon + 1, 1, SLOTS_MOST, &nslots))
 			return false;
 	}
 	if (word[0] == '[' && end && !end[1]) {
@@ -87,7 +88,7 @@ static bool read_line(const char *path, int number, char *line, struct hosts *ho
 			  more);
 		return false;
 	}
-	if (more && !args_int("slots", more + strlen(slots), 1, SLOTS_MOST, &nslots))
+	if (more && !cli_int("slots", more + strlen(slots), 1, SLOTS_MOST, &nslots))
 		return false;
 	return add_word(name, strlen(name), nslots, hosts);
 }

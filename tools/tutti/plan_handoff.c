@@ -67,7 +67,7 @@ bool plan_take_handoff(struct plan_handoff *handoff, int id, const char *value)
 		return read_sharded(value, &handoff->config);
 	case PLAN_BYTES:
 	default:
-		return args_size("--bytes", value, 1, &handoff->nbytes);
+		return cli_size("--bytes", value, 1, &handoff->nbytes);
 	}
 }
 

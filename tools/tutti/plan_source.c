@@ -34,7 +34,7 @@ static bool take_machine(struct plan_source *source, const char *value)
 		return no_memory();
 	source->machines = more;
 	if (star && star[1] && !star[1 + strspn(star + 1, "0123456789")]) {
-		if (!args_int("the number of nodes in --xml", star + 1, 1, MOST_NODES, &one.count))
+		if (!cli_int("the number of nodes in --xml", star + 1, 1, MOST_NODES, &one.count))
 			return false;
 	} else {
 		star = value + strlen(value);
@@ -52,7 +52,7 @@ static bool take_cross(struct plan_source *source, const char *value)
 		source->config.cross_nic = -1;
 		return true;
 	}
-	return args_int("--cross-nic", value, 0, 2, &source->config.cross_nic);
+	return cli_int("--cross-nic", value, 0, 2, &source->config.cross_nic);
 }
 
 /* "8", "4:16", ":16", "4:" */
@@ -70,9 +70,9 @@ static bool take_channels(struct plan_source *source, const char *value)
 		snprintf(least, sizeof(least), "%.15s", value);
 	else if (colon > value)
 		snprintf(least, sizeof(least), "%.*s", (int)(colon - value), value);
-	if (!args_int("--channels", least, 0, 1024, &source->config.min_channels))
+	if (!cli_int("--channels", least, 0, 1024, &source->config.min_channels))
 		return false;
-	return !*most || args_int("--channels", most, 1, 1024, &source->config.max_channels);
+	return !*most || cli_int("--channels", most, 1, 1024, &source->config.max_channels);
 }
 
 bool plan_take_option(struct plan_source *source, int id, const char *value)
@@ -81,9 +81,9 @@ bool plan_take_option(struct plan_source *source, int id, const char *value)
 	case TOPO_XML:
 		return take_machine(source, value);
 	case PLAN_NODES:
-		return args_int("--nodes", value, 1, MOST_NODES, &source->nodes);
+		return cli_int("--nodes", value, 1, MOST_NODES, &source->nodes);
 	case PLAN_RANKS:
-		return args_int("--ranks", value, 1, 65536, &source->config.ranks_per_node);
+		return cli_int("--ranks", value, 1, 65536, &source->config.ranks_per_node);
 	case PLAN_PATTERN:
 		source->config.patterns = value;
 		return true;
@@ -304,7 +304,7 @@ static bool read_host(struct hostfile *file, char *text)
 	node = host_of(file, word);
 	while (node >= 0 && (word = strtok_r(NULL, " \t\r\n", &rest)) && word[0] != '#') {
 		if (!strncmp(word, "slots=", 6)) {
-			if (!args_int("slots", word + 6, 1, 65536, &slots))
+			if (!cli_int("slots", word + 6, 1, 65536, &slots))
 				return false;
 		} else if (!strncmp(word, "switch=", 7) && word[7]) {
 			group = number_of(&file->switches, word + 7);

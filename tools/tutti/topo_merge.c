@@ -61,7 +61,7 @@ static int add_host(struct merge *merge, const char *text)
 
 	if (!file || !name)
 		code = tool_fail("out of memory");
-	else if (path[npath] && !args_int(text, path + npath + 1, 1, 1000000, &count))
+	else if (path[npath] && !cli_int(text, path + npath + 1, 1, 1000000, &count))
 		code = TOOL_USAGE;
 	if (code == TOOL_GOOD) {
 		status = tutti_cluster_add(merge->cluster, name, file, count);
