@@ -87,7 +87,7 @@ bad 'for how many ranks: -n RANKS' show all_reduce --algorithm ring
 bad '--root 4 is no rank of 4' show broadcast --algorithm chain -n 4 --root 4
 bad '--rank 9 is no rank of 4' show all_reduce --algorithm ring -n 4 --rank 9
 bad "cannot read '/nonexistent'" show --check /nonexistent
-bad 'leave out the collective' show all_reduce --check /nonexistent
+bad '--check and COLLECTIVE exclude each other' show all_reduce --check /nonexistent
 
 bad "takes no argument, it was given 'TUTTI_DEBUG'" env TUTTI_DEBUG
 bad "takes no argument, it was given '3'" version 3

@@ -1,68 +1,131 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tutti: one program, one verb per thing one may want to know or do. */
-#include "tool.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct command *const commands[] = {
-	&command_perf,  &command_ping, &command_run,  &command_show, &command_topo,
-	&command_paths, &command_plan, &command_tune, &command_env,  &command_version,
+#include "commands.h"
+#include "names.h"
+#include "tool.h"
+
+/* Those that read their options by themselves. */
+static const struct command *const others[] = {
+	&command_perf,  &command_ping, &command_run,  &command_topo,
+	&command_paths, &command_plan, &command_tune,
 };
-#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define NOTHERS (sizeof(others) / sizeof(others[0]))
+
+/* The i-th verb that stands by itself. */
+static const char *verb_at(const void *self, int i)
+{
+	(void)self;
+	for (const struct cli_command *command = commands; command->name; command++)
+		if (!strchr(command->name, ' ') && i-- == 0)
+			return command->name;
+	return NULL;
+}
 
 static void print_verbs(FILE *to)
 {
 	fprintf(to, "Usage: tutti VERB [OPTIONS]\n\n");
-	for (size_t i = 0; i < NCOMMANDS; i++)
-		fprintf(to, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+	for (const struct cli_command *command = commands; command->name; command++)
+		if (!strchr(command->name, ' '))
+			fprintf(to, "  %-10s  %s\n", command->name, command->summary);
+	for (size_t i = 0; i < NOTHERS; i++)
+		fprintf(to, "  %-10s  %s\n", others[i]->name, others[i]->summary);
 	fprintf(to, "\n'tutti VERB --help' says more about a verb.\n");
 }
 
-/* Verbs whose ranks may fail in the background, where nobody else tells it. */
-static bool runs_ranks(const struct command *command)
+/* A full disk or a closed pipe must not look like success. */
+static int finish(int code)
 {
-	return command == &command_perf || command == &command_ping || command == &command_run ||
-	       command == &command_tune;
+	if ((fflush(stdout) || ferror(stdout)) && code == TOOL_GOOD)
+		return tool_fail("writing the output failed");
+	return code;
 }
 
-/* A full disk or a closed pipe must not look like success. */
-static int finish(const char *name, int code)
+static int run(const struct cli_command *command, int argc, char **argv)
 {
-	if ((fflush(stdout) || ferror(stdout)) && code == TOOL_GOOD) {
-		fprintf(stderr, "tutti %s: writing the output failed\n", name);
-		return TOOL_FINDING;
-	}
+	void *const options = malloc(command->size);
+	int code;
+
+	if (!options)
+		return tool_fail("out of memory");
+	memcpy(options, command->defaults, command->size);
+	code = cli_parse(command, argc, argv, options);
+	if (code == CLI_RUN)
+		code = command->run(options);
+	cli_release(command, options);
+	free(options);
 	return code;
+}
+
+/* "perf", "--version", "-V", "topo lint": the command that the first words name, which are passed; NULL:
+ * there is none. */
+static const struct cli_command *find_command(char ***words)
+{
+	const char *const word = **words;
+	const char *const verb = !strcmp(word, "-V")       ? "version"
+				 : !strncmp(word, "--", 2) ? word + 2
+							   : word;
+	const struct cli_command *command = commands, *sub;
+
+	while (command->name && strcmp(command->name, verb) != 0)
+		command++;
+	if (!command->name)
+		return NULL;
+	++*words;
+	for (sub = command + 1; **words && cli_is_below(sub, command); sub++)
+		if (!strcmp(sub->name + strlen(command->name) + 1, **words)) {
+			++*words;
+			return sub;
+		}
+	return command;
+}
+
+static int unknown_verb(const char *word)
+{
+	const char *const nearest = names_nearest(&(struct names){ verb_at, NULL }, word);
+
+	fprintf(stderr, "tutti: there is no verb '%s'%s%s%s\n", word, nearest ? "; is " : "",
+		nearest ? nearest : "", nearest ? " meant?" : "");
+	print_verbs(stderr);
+	return TOOL_USAGE;
 }
 
 int main(int argc, char **argv)
 {
+	char **words = argv + 1, **const end = argv + argc;
+	const bool wants_help = argc > 2 && !strcmp(words[0], "help");
+	const struct cli_command *command;
+
 	if (argc < 2) {
 		print_verbs(stderr);
 		return TOOL_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+	/* The program prints its errors, those of calls among them. */
+	tutti_log_errors(0);
+	if (!strcmp(words[0], "--help") || !strcmp(words[0], "-h") ||
+	    (argc == 2 && !strcmp(words[0], "help"))) {
 		print_verbs(stdout);
-		return finish("help", TOOL_GOOD);
+		return finish(TOOL_GOOD);
 	}
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		const char *const name = commands[i]->name;
-		struct args args = {
-			.command = commands[i],
-			.argv = argv + 2,
-			.argc = argc - 2,
-		};
+	words += wants_help;
+	for (size_t i = 0; i < NOTHERS; i++)
+		if (!strcmp(words[0], others[i]->name)) {
+			struct args args = { .command = others[i],
+					     .argv = words + 1,
+					     .argc = (int)(end - words) - 1 };
 
-		if (!strcmp(argv[1], name) ||
-		    (!strncmp(argv[1], "--", 2) && !strcmp(argv[1] + 2, name))) {
-			tool_set_verb(name);
-			tutti_log_errors(runs_ranks(commands[i]));
-			return finish(name, commands[i]->run(&args));
+			tool_set_verb(others[i]->name);
+			return finish(others[i]->run(&args));
 		}
-	}
-	fprintf(stderr, "tutti: there is no verb '%s'\n", argv[1]);
-	print_verbs(stderr);
-	return TOOL_USAGE;
+	command = find_command(&words);
+	if (!command)
+		return unknown_verb(words[0]);
+	tool_set_verb(command->name);
+	if (!wants_help)
+		return finish(run(command, (int)(end - words), words));
+	cli_print_help(command);
+	return finish(TOOL_GOOD);
 }

@@ -5,6 +5,8 @@
 /* What all verbs share: exit codes, messages, names of things. */
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
 
 #include "args.h"
 #include "tutti/insight.h"
@@ -18,13 +20,10 @@ enum tool_exit {
 extern const struct command command_perf;
 extern const struct command command_ping;
 extern const struct command command_run;
-extern const struct command command_show;
 extern const struct command command_topo;
 extern const struct command command_paths;
 extern const struct command command_plan;
-extern const struct command command_env;
 extern const struct command command_tune;
-extern const struct command command_version;
 
 /* The verb of this process, which all messages name. */
 void tool_set_verb(const char *verb);

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tutti env: every variable of the environment that the library reads. */
+#include "env.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
-
-enum { OPT_MARKDOWN = ARGS_FIRST_FREE };
-
-enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_MARKDOWN };
 
 static const char *or_dash(const char *text)
 {
@@ -99,30 +96,19 @@ static int print_tune_file(void)
 	return TOOL_GOOD;
 }
 
-static int run(struct args *args)
+int env_run(void *options)
 {
-	enum format format = FORMAT_TABLE;
+	const struct env_options *const o = options;
 	struct tutti_param_info info;
-	const char *value;
-	int id;
 
-	while ((id = args_next(args, &value)) != ARGS_END) {
-		if (id == ARGS_HELP)
-			return TOOL_GOOD;
-		if (id == ARGS_BAD)
-			return TOOL_USAGE;
-		if (id == ARGS_POSITIONAL)
-			return tool_bad_usage("takes no argument, it was given '%s'", value);
-		format = id == ARGS_JSON ? FORMAT_JSON : FORMAT_MARKDOWN;
-	}
-	if (format == FORMAT_TABLE) {
+	if (!o->json && !o->markdown) {
 		print_table();
 		return print_tune_file();
 	}
-	if (format == FORMAT_MARKDOWN)
+	if (!o->json)
 		printf("| Variable | Type | Default | Range | Meaning |\n|---|---|---|---|---|\n");
 	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++) {
-		if (format == FORMAT_MARKDOWN)
+		if (!o->json)
 			print_markdown(&info);
 		else if (!print_json(&info))
 			return TOOL_FINDING;
@@ -130,18 +116,19 @@ static int run(struct args *args)
 	return TOOL_GOOD;
 }
 
-static const struct args_option options[] = {
-	ARGS_OPTION_JSON,
-	{ OPT_MARKDOWN, "markdown", NULL, "print the table of docs/env.md" },
-	{ 0 },
-};
+int version_run(void *options)
+{
+	const struct version_options *const o = options;
+	const int version = tutti_version();
+	char text[48];
 
-const struct command command_env = {
-	.name = "env",
-	.summary = "the variables of the environment, and what is in force",
-	.usage = "env [--json|--markdown]",
-	.notes = "A variable TUTTI_... that does not exist is reported on stderr with the nearest\n"
-		 "name that does.\n",
-	.options = options,
-	.run = run,
-};
+	snprintf(text, sizeof(text), "%d.%d.%d", version / 10000, version / 100 % 100,
+		 version % 100);
+	if (o->json)
+		return tool_print_json(json_pack("{s:s, s:s, s:i}", "name", "tutti", "version",
+						 text, "number", version))
+			       ? TOOL_GOOD
+			       : TOOL_FINDING;
+	printf("tutti %s\n", text);
+	return TOOL_GOOD;
+}

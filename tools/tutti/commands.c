@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The whole command line: each verb with its options, in the order in which --help shows them. */
+#include "commands.h"
+
+#include <limits.h>
+
+#include "env.h"
+#include "show.h"
+
+/* The options of a table are fields of OPTIONS. AT() is where one is, and fails to compile for one
+ * of another type. Behind the help may come .needs, .excludes, .names and .is_optional. */
+#define AT(type, field) \
+	(offsetof(OPTIONS, field) + 0 * sizeof(_Generic(((OPTIONS *)0)->field, type : 0)))
+
+/* clang-format off */
+#define ROW(short_name, long_name, value, what, place, least, most, ...)                         \
+	{ .letter = short_name, .name = long_name, .metavar = value, .kind = what, .offset = place, \
+	  .min = least, .max = most, .help = __VA_ARGS__ }
+#define PLAIN(type, kind, letter, name, metavar, field, ...) \
+	ROW(letter, name, metavar, kind, AT(type, field), 0, 0, __VA_ARGS__)
+
+#define FLAG(letter, name, field, ...) PLAIN(bool, CLI_FLAG, letter, name, NULL, field, __VA_ARGS__)
+#define SWITCH(name, field, ...)       PLAIN(int, CLI_SWITCH, 0, name, NULL, field, __VA_ARGS__)
+#define TEXT(...)                      PLAIN(const char *, CLI_TEXT, __VA_ARGS__)
+#define TEXTS(...)                     PLAIN(struct cli_list, CLI_TEXTS, __VA_ARGS__)
+#define PATH(...)                      PLAIN(const char *, CLI_FILE, __VA_ARGS__)
+#define PATHS(...)                     PLAIN(struct cli_list, CLI_FILES, __VA_ARGS__)
+#define SECONDS(name, field, ...) \
+	PLAIN(double, CLI_SECONDS, 0, name, "SECONDS", field, __VA_ARGS__)
+#define INT(letter, name, metavar, field, min, max, ...) \
+	ROW(letter, name, metavar, CLI_INT, AT(int, field), min, max, __VA_ARGS__)
+#define SIZE(letter, name, metavar, field, min, ...) \
+	ROW(letter, name, metavar, CLI_SIZE, AT(size_t, field), min, 0, __VA_ARGS__)
+#define RANKS(name, field, max, ...) \
+	ROW(0, name, "RANKS", CLI_RANKS, AT(struct cli_ranks, field), 0, max, __VA_ARGS__)
+#define WORD(letter, name, field, first, list, ...) \
+	ROW(letter, name, NULL, CLI_WORD, AT(int, field), first, 0, __VA_ARGS__, .words = list)
+#define COLLECTIVE(name, field, ...) \
+	ROW(0, name, "COLLECTIVE", CLI_WORD, AT(int, field), 0, 0, __VA_ARGS__, \
+	    .names = tool_collective_name)
+#define CALL(letter, name, metavar, field, function, ...) \
+	ROW(letter, name, metavar, CLI_CALL, offsetof(OPTIONS, field), 0, 0, __VA_ARGS__, \
+	    .take = function)
+#define PROGRAM(field, ...) \
+	PLAIN(char **, CLI_PROGRAM, 0, NULL, "[--] PROGRAM [ARGUMENTS...]", field, __VA_ARGS__)
+#define GROUP(list, field) { .kind = CLI_GROUP, .group = list, .offset = offsetof(OPTIONS, field) }
+#define JSON(field)        FLAG(0, "json", field, "print JSON: one object, or one a line")
+#define COLOR(field)       WORD(0, "color", field, 0, WORDS("auto", "always", "never"), "colours (auto)")
+#define END                { .kind = CLI_END }
+/* clang-format on */
+
+#define WORDS(...)                \
+	(const char *const[])     \
+	{                         \
+		__VA_ARGS__, NULL \
+	}
+
+#define RANKS_HELP "start so many ranks here; without: be one of a launcher's"
+#define LAUNCHED                                                                          \
+	"Without -n this process is a rank of the job that mpirun, srun or torchrun has " \
+	"started.\n"
+
+/* -- show ----------------------------------------------------------------------------- */
+
+#define OPTIONS struct show_options
+static const struct cli_option show[] = {
+	COLLECTIVE(NULL, collective, "collective: all_reduce and so on", .is_optional = true),
+	TEXT(0, "algorithm", "NAME", algorithm, "which; without it the names are listed"),
+	INT('n', "nranks", "RANKS", nranks, 1, INT_MAX, "for how many ranks"),
+	TEXT(0, "hosts", "LIST", hosts, "on hosts of so many ranks each: 4,4,2"),
+	INT('r', "root", "RANK", root, 0, INT_MAX, "root of broadcast, reduce and so on (0)"),
+	INT(0, "rank", "RANK", rank, 0, INT_MAX, "the program of this rank alone"),
+	PATH(0, "check", "FILE", check, "prove the algorithm in FILE (- for standard input)",
+	     .excludes = "COLLECTIVE algorithm"),
+	SIZE(0, "bytes", "SIZE", nbytes, 0,
+	     "of the vector that --check tells bytes and time of (1M)"),
+	JSON(json),
+	END,
+};
+#undef OPTIONS
+
+static const struct show_options show_defaults = { .collective = -1,
+						   .rank = -1,
+						   .nbytes = (size_t)1 << 20 };
+
+static const char show_notes[] =
+	"What 'show' prints as text for all ranks, 'show --check' reads, and XML as MSCCL's tools\n"
+	"write it: the files that TUTTI_ALGO_FILE takes.\n";
+
+/* -- env, version ----------------------------------------------------------- */
+
+#define OPTIONS struct env_options
+static const struct cli_option env[] = {
+	JSON(json),
+	FLAG(0, "markdown", markdown, "print the table of docs/env.md"),
+	END,
+};
+#undef OPTIONS
+
+#define OPTIONS struct version_options
+static const struct cli_option version[] = { JSON(json), END };
+#undef OPTIONS
+
+static const struct env_options env_defaults = { 0 };
+static const struct version_options version_defaults = { 0 };
+#define COMMAND(verb, function, text, table, initial, extra, ...)                          \
+	{                                                                                  \
+		.name = verb, .run = function, .summary = text, .options = table,          \
+		.defaults = &initial, .size = sizeof(initial), .notes = extra, __VA_ARGS__ \
+	}
+
+const struct cli_command commands[] = {
+	COMMAND("show", show_run, "the steps of an algorithm, or the proof of one in a file", show,
+		show_defaults, show_notes),
+	COMMAND("env", env_run, "the variables of the environment, and what is in force", env,
+		env_defaults,
+		"A variable TUTTI_... that does not exist is reported on stderr with the nearest\n"
+		"name that does.\n"),
+	COMMAND("version", version_run, "the version of the library", version, version_defaults,
+		NULL),
+	{ 0 },
+};
