@@ -19,7 +19,7 @@ bad()
 
 bad 'say which collective' perf
 bad "no collective 'all_redcue'; is all_reduce meant\?" perf all_redcue -n 2
-bad "'all_reduce' and 'broadcast'" perf all_reduce broadcast -n 2
+bad "no argument behind 'all_reduce', it was given 'broadcast'" perf all_reduce broadcast -n 2
 bad "no option --rank" perf all_reduce --rank 3
 bad "no option -x" perf all_reduce -x
 bad "option -n needs a value: RANKS" perf all_reduce -n
@@ -38,9 +38,9 @@ bad "-b '8X' is no size" perf all_reduce -n 2 -b 8X
 bad "-b '8KK' is no size" perf all_reduce -n 2 -b 8KK
 bad "-e '99999999999999G' is no size" perf all_reduce -n 2 -e 99999999999999G
 bad "-f '1' is no size of at least 2" perf all_reduce -n 2 -f 1
-bad "takes options only, it was given 'all'" ping all
+bad "takes no argument, it was given 'all'" ping all
 bad "-n '1' is no number from 2 to" ping -n 1
-bad "--ranks 'some' is neither" ping -n 2 --ranks some
+bad "--ranks 'some': choose hosts or all" ping -n 2 --ranks some
 bad "--peer '1' is no pair of ranks" ping -n 2 --peer 1
 bad "--peer '1x' is no number" ping -n 2 --peer 0,1x
 bad "--peer 1,1: nothing lies between" ping -n 2 --peer 1,1
@@ -49,17 +49,17 @@ bad "--seconds '0' is no time" ping -n 2 --seconds 0
 bad "--seconds 'nan' is no time" ping -n 2 --seconds nan
 bad "--bytes '0' is no size" ping -n 2 --bytes 0
 bad "or give -n RANKS" ping
-bad "-c '2' is no number from 0 to 1" perf all_reduce -n 2 -c 2
+bad "-c '2': choose 0 or 1" perf all_reduce -n 2 -c 2
 bad '-b 1024 is more than -e 8' perf all_reduce -n 2 -b 1K -e 8
 bad '-r 2 is no rank of 2: they are 0 to 1' perf broadcast -n 2 -r 2
-bad "no type 'float128': choose one of int8, .*, or all" perf all_reduce -n 2 -d float128
-bad "no operation 'xor': choose one of sum, .*, or all" perf all_reduce -n 2 -o xor
+bad "no type 'float128': choose one of int8, .*, all, " perf all_reduce -n 2 -d float128
+bad "no operation 'xor': choose one of sum, .* or all" perf all_reduce -n 2 -o xor
 bad '-o band: float32 has no such operation: choose one of sum, .*, avg, or all' perf all_reduce -n 2 -o band
 bad '-o max: complex64 has no such operation: choose one of sum, prod, avg, or all' \
 	perf all_reduce -n 2 -d complex64 -o max
 bad "all_reduce has no algorithm 'bogus': choose one of " perf all_reduce -n 2 --algorithm bogus
 bad "'pinned': choose plain or registered" perf all_reduce -n 2 --buffers pinned
-bad '--threads needs -n' perf all_reduce --threads
+bad '--threads needs --nranks' perf all_reduce --threads
 bad 'choose a smaller -e or -n' perf all_reduce -n 64 -e 1T
 bad 'give -n RANKS to start ranks on this machine' perf all_reduce
 

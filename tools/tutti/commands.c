@@ -5,6 +5,8 @@
 #include <limits.h>
 
 #include "env.h"
+#include "perf.h"
+#include "ping.h"
 #include "show.h"
 
 /* The options of a table are fields of OPTIONS. AT() is where one is, and fails to compile for one
@@ -60,6 +62,88 @@
 	"Without -n this process is a rank of the job that mpirun, srun or torchrun has " \
 	"started.\n"
 
+/* -- perf ----------------------------------------------------------------------------- */
+
+#define OPTIONS struct perf_options
+static const struct cli_option perf[] = {
+	COLLECTIVE(NULL, coll, "collective: all_reduce, broadcast, all_gather and so on"),
+	INT('n', "nranks", "RANKS", nranks, 1, RANKS_MOST, RANKS_HELP),
+	SIZE('b', "minbytes", "SIZE", min_bytes, 1, "smallest size (8)"),
+	SIZE('e', "maxbytes", "SIZE", max_bytes, 1, "largest size (64M)"),
+	SIZE('f', "stepfactor", "FACTOR", factor, 2, "from one size to the next (2)"),
+	CALL('d', "datatype", "TYPE", types, perf_take_type, "float32 and so on, or all (float32)",
+	     .names = perf_type_name),
+	CALL('o', "op", "OPERATION", ops, perf_take_op,
+	     "sum, avg, max, band and so on, or all (sum)", .names = perf_op_name),
+	INT('r', "root", "RANK", root, 0, RANKS_MOST, "root of broadcast, reduce and so on (0)"),
+	RANKS("from", from, RANKS_MOST, "source ranks of a handoff: 0-3, say (the first half)"),
+	RANKS("to", to, RANKS_MOST, "its target ranks (the second half)"),
+	WORD(0, "sharded", sharded, 1, WORDS("from", "to", "both"),
+	     "each rank of that side holds a part"),
+	INT('w', "warmup_iters", "COUNT", warmup, 0, INT_MAX,
+	    "calls before those that are timed (5)"),
+	INT('i', "iters", "COUNT", iters, 1, INT_MAX,
+	    "calls that are timed (as many as take 30 ms)"),
+	WORD('c', "check", check, 0, WORDS("0", "1"), "compare every element of the results (1)"),
+	TEXT(0, "transport", "LIST", transport, "auto, or a list like shm,tcp"),
+	TEXT(0, "algorithm", "NAME", algorithm, "instead of the one that the library chooses"),
+	WORD(0, "buffers", registered, 0, WORDS("plain", "registered"),
+	     "from malloc, or where all ranks can address them (plain)"),
+	FLAG(0, "reproducible", reproducible,
+	     "reductions give the same bits however they are carried out"),
+	FLAG(0, "threads", threads, "the ranks are threads of one process", .needs = "nranks"),
+	FLAG('v', "verbose", verbose, "print the plan in use, too"),
+	JSON(json),
+	END,
+};
+#undef OPTIONS
+
+static const struct perf_options perf_defaults = {
+	.min_bytes = 8,
+	.max_bytes = (size_t)64 << 20,
+	.factor = 2,
+	.types = { { TUTTI_FLOAT32 }, 1 },
+	.ops = { { TUTTI_SUM }, 1 },
+	.warmup = 5,
+	.check = 1,
+};
+
+static const char perf_notes[] =
+	"Collectives: all_reduce broadcast reduce all_gather reduce_scatter barrier send_recv "
+	"handoff\n"
+	"all_to_all gather scatter all_to_all_v gather_v scatter_v all_gather_v reduce_scatter_v.\n"
+	"Sizes are the bytes of the larger buffer of a rank and take K, M, G; the output is that "
+	"of\nnccl-tests. A time is the average of calls back to back, on the slowest rank.\n"
+	"send_recv sends to the next rank and receives from the previous one.\n" LAUNCHED;
+
+/* -- ping ----------------------------------------------------------------------------- */
+
+#define OPTIONS struct ping_options
+static const struct cli_option ping[] = {
+	INT('n', "nranks", "RANKS", nranks, 2, RANKS_MOST, RANKS_HELP),
+	WORD(0, "ranks", whom, PING_HOSTS, WORDS("hosts", "all"),
+	     "one rank of each host, or every two ranks (hosts; on one host: all)"),
+	CALL(0, "peer", "A,B", peer, ping_take_peer, "these two ranks alone"),
+	SECONDS("seconds", ping.seconds, "to spend on a lane, and on all together (0.3)"),
+	SIZE(0, "bytes", "SIZE", ping.bytes, 1, "send no more in one direction of one measurement"),
+	SECONDS("reach", ping.reach, "until two ranks count as not connected (10)"),
+	TEXT(0, "transport", "LIST", transport, "auto, or a list like shm,tcp"),
+	JSON(json),
+	END,
+};
+#undef OPTIONS
+
+static const struct ping_options ping_defaults = { .ping = TUTTI_PING_OPTIONS_INIT,
+						   .peer = { -1, -1 } };
+
+static const char ping_notes[] =
+	"Rates are GB/s of payload from one rank's memory to the other's, over the lanes and "
+	"messages\nthat collectives use; round trips are of 8 bytes. No host takes part in two "
+	"measurements at a\ntime. --json prints an object for each pair, and one for what a "
+	"comparison of the pairs finds.\n"
+	"Exit code 1: something is wrong; what is only remarkable is printed and does not "
+	"count.\n" LAUNCHED;
+
 /* -- show ----------------------------------------------------------------------------- */
 
 #define OPTIONS struct show_options
@@ -110,6 +194,11 @@ static const struct version_options version_defaults = { 0 };
 	}
 
 const struct cli_command commands[] = {
+	COMMAND("perf", perf_run, "how fast a collective is, and whether its results are right",
+		perf, perf_defaults, perf_notes),
+	COMMAND("ping", ping_run,
+		"what each lane between the nodes carries, and what is wrong with it", ping,
+		ping_defaults, ping_notes),
 	COMMAND("show", show_run, "the steps of an algorithm, or the proof of one in a file", show,
 		show_defaults, show_notes),
 	COMMAND("env", env_run, "the variables of the environment, and what is in force", env,

@@ -2,53 +2,63 @@
 #ifndef TOOL_PERF_H
 #define TOOL_PERF_H
 
-/* tutti perf in parts: cmd_perf.c reads the options and starts the ranks,
- * perf_rank.c measures on one rank, perf_data.c makes and checks the data,
+/* tutti perf in parts: perf.c starts the ranks, perf_rank.c measures on one rank, perf_data.c makes and checks the data,
  * perf_sides.c reads sides of handoffs, perf_uneven.c has counts for each rank, perf_print.c prints the table of nccl-tests, or JSON. */
 
 #include <stdatomic.h>
 
+#include "cli.h"
 #include "coll.h"
 #include "ranks.h"
 
-/* Ranks, in the order they were given. */
-struct perf_list {
-	int *ranks;
+enum { PERF_FROM = 1, PERF_TO = 2 };
+
+struct perf_types {
+	tutti_type at[TUTTI_TYPE_COUNT];
+	int n;
+};
+
+struct perf_ops {
+	tutti_op at[TUTTI_OP_COUNT];
 	int n;
 };
 
 struct perf_options {
-	tutti_collective coll;
+	int coll;
 	int nranks; /* 0: a launcher started us as one rank */
 	size_t min_bytes;
 	size_t max_bytes;
 	size_t factor;
-	tutti_type types[TUTTI_TYPE_COUNT];
-	int ntypes;
-	tutti_op ops[TUTTI_OP_COUNT];
-	int nops;
+	struct perf_types types;
+	struct perf_ops ops;
 	int root;
 	int warmup;
 	int iters; /* 0: as many as fill about 30 ms */
-	bool check;
+	int check, registered;
 	bool threads;
-	bool registered; /* buffers of tutti_mem_alloc() */
 	bool reproducible;
 	bool json;
 	bool verbose;
 	const char *transport; /* NULL: not said */
 	const char *algorithm; /* NULL: the library chooses */
 	/* Of a handoff; n 0: not said. */
-	struct perf_list from, to;
-	bool sharded_from, sharded_to;
+	struct cli_ranks from, to;
+	int sharded; /* PERF_FROM, PERF_TO, ored */
 };
 
 /* Whether there is anything to measure; types and operators that make no sense together are left
  * out of all by all. */
 static inline bool perf_has_pair(const struct perf_options *options, tutti_type type, tutti_op op)
 {
-	return !coll_is(options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
+	return !coll_is((tutti_collective)options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
 }
+
+const char *perf_type_name(const void *self, int i);
+const char *perf_op_name(const void *self, int i);
+/* Values of -d and -o, a name or "all", into struct perf_types and perf_ops. */
+bool perf_take_type(const char *label, const char *value, void *field);
+bool perf_take_op(const char *label, const char *value, void *field);
+int perf_run(void *options);
 
 /* What all ranks see, if we started them. */
 struct perf_shared {
@@ -88,7 +98,7 @@ struct perf_row {
 /* The sides of a handoff. */
 struct perf_sides {
 	tutti_side from, to;
-	struct perf_list default_from, default_to;
+	struct cli_ranks default_from, default_to;
 };
 
 /* Of calls with a count for each rank: this rank's, both ways. */
@@ -162,9 +172,6 @@ void perf_uneven_part(const struct perf_pattern *pattern, int rank, int from,
 		      struct perf_part *out);
 
 /* -- Sides of a handoff ---------------------------------------------------- */
-
-/* "0-3", "0,2,5-7", each below `most`; false: it is none, and it was said so. */
-bool perf_take_ranks(const char *option, const char *text, int most, struct perf_list *out);
 
 /* What was given, else the first half of the ranks to the second; false: no memory. */
 bool perf_find_sides(const struct perf_options *options, int nranks, struct perf_sides *out);

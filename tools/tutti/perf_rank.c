@@ -409,8 +409,8 @@ static bool allocate(struct perf_rank *pr)
 	struct perf_layout layout;
 	size_t room = 1;
 
-	for (int i = 0; i < o->ntypes; i++) {
-		perf_layout_of(o->coll, o->max_bytes, tutti_type_size(o->types[i]), pr->nranks,
+	for (int i = 0; i < o->types.n; i++) {
+		perf_layout_of(o->coll, o->max_bytes, tutti_type_size(o->types.at[i]), pr->nranks,
 			       &layout);
 		room = layout.bytes > room ? layout.bytes : room;
 	}
@@ -475,10 +475,10 @@ static bool run_all(struct perf_rank *pr)
 		return is_good(pr, TUTTI_ENOMEM, "listing ranks");
 	if (!allocate(pr) || !introduce(pr))
 		return false;
-	for (int i = 0; i < o->ntypes; i++)
-		for (int j = 0; j < o->nops; j++)
-			if (perf_has_pair(o, o->types[i], o->ops[j]) &&
-			    !run_sizes(pr, o->types[i], o->ops[j]))
+	for (int i = 0; i < o->types.n; i++)
+		for (int j = 0; j < o->ops.n; j++)
+			if (perf_has_pair(o, o->types.at[i], o->ops.at[j]) &&
+			    !run_sizes(pr, o->types.at[i], o->ops.at[j]))
 				return false;
 	if (pr->rank == 0)
 		perf_print_end(pr);

@@ -2,21 +2,27 @@
 #ifndef TOOL_PING_H
 #define TOOL_PING_H
 
-/* tutti ping in parts: cmd_ping.c reads the options, ping_pairs.c says who measures whom
+/* tutti ping in parts: ping.c starts the ranks, ping_pairs.c says who measures whom
  * when, ping_rank.c measures on one rank and brings the results to rank 0, ping_json.c makes
  * one object of a pair's, ping_print.c shows them, ping_compare.c finds what is only seen
  * when pairs are compared. */
 
 #include "ranks.h"
 
+enum { PING_AUTO, PING_HOSTS, PING_RANKS };
+
 struct ping_options {
 	int nranks; /* 0: a launcher started us as one rank */
 	struct tutti_ping_options ping;
 	const char *transport; /* NULL: not said */
-	enum { PING_AUTO, PING_HOSTS, PING_RANKS } whom;
+	int whom;
 	int peer[2]; /* -1: all */
 	bool json;
 };
+
+/* The value of --peer, into int[2]. */
+bool ping_take_peer(const char *label, const char *value, void *field);
+int ping_run(void *options);
 
 /* What each rank tells of itself; the host is the lowest rank that shares memory with it. */
 struct ping_place {

@@ -17,8 +17,6 @@ enum tool_exit {
 	TOOL_USAGE = 2
 };
 
-extern const struct command command_perf;
-extern const struct command command_ping;
 extern const struct command command_run;
 extern const struct command command_topo;
 extern const struct command command_paths;

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "perf.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "names.h"
+#include "tool.h"
+
+/* -- Ranks ---------------------------------------------------------------- */
+
+static int rank_main(void *self, struct ranks_page *page, tutti_comm_t comm)
+{
+	return perf_rank_main(self, (struct perf_shared *)page, comm);
+}
+
+struct thread_rank {
+	const struct perf_options *options;
+	struct perf_shared *shared;
+	tutti_comm_t comm;
+	pthread_t thread;
+	int code;
+};
+
+static void *thread_main(void *arg)
+{
+	struct thread_rank *const tr = arg;
+
+	tr->code = perf_rank_main(tr->options, tr->shared, tr->comm);
+	return NULL;
+}
+
+static int run_thread_ranks(const struct perf_options *options, struct thread_rank *ranks)
+{
+	int started = 0, error = 0, code = TOOL_GOOD;
+
+	while (started < options->nranks && !error) {
+		error = pthread_create(&ranks[started].thread, NULL, thread_main, &ranks[started]);
+		started += !error;
+	}
+	if (error) {
+		code = tool_fail("cannot start thread %d of %d: %s", started, options->nranks,
+				 strerror(error));
+		/* Those that run wait for the missing ones. */
+		for (int i = started; i < options->nranks; i++)
+			(void)tutti_comm_abort(ranks[i].comm);
+	}
+	for (int i = 0; i < started; i++) {
+		pthread_join(ranks[i].thread, NULL);
+		code = ranks[i].code > code ? ranks[i].code : code;
+	}
+	return code;
+}
+
+static int run_threads(const struct perf_options *options)
+{
+	const size_t n = (size_t)options->nranks;
+	struct thread_rank *const ranks = calloc(n, sizeof(*ranks));
+	tutti_comm_t *const comms = calloc(n, sizeof(tutti_comm_t));
+	struct perf_shared shared = { 0 };
+	int code = TOOL_FINDING;
+	tutti_status status;
+
+	if (!ranks || !comms) {
+		tool_fail("out of memory for %zu ranks", n);
+		goto done;
+	}
+	status = tutti_comm_init_all(comms, options->nranks, NULL);
+	if (status) {
+		tool_fail("making %zu communicators: %s", n, tool_why(NULL, status));
+		goto done;
+	}
+	for (size_t i = 0; i < n; i++)
+		ranks[i] = (struct thread_rank){
+			.options = options,
+			.shared = &shared,
+			.comm = comms[i],
+		};
+	code = run_thread_ranks(options, ranks);
+done:
+	free(ranks);
+	free(comms);
+	return code;
+}
+
+/* -- Options -------------------------------------------------------------- */
+
+#define ALL "all"
+
+const char *perf_type_name(const void *self, int i)
+{
+	static const char *const others[] = { ALL, "half", "float", "double", "f8e4m3", "f8e5m2" };
+
+	(void)self;
+	if (i < TUTTI_TYPE_COUNT)
+		return tutti_type_name((tutti_type)i);
+	i -= TUTTI_TYPE_COUNT;
+	return i < (int)(sizeof(others) / sizeof(others[0])) ? others[i] : NULL;
+}
+
+bool perf_take_type(const char *label, const char *value, void *field)
+{
+	/* Of the names behind "all", which nccl-tests has. */
+	static const tutti_type others[] = { TUTTI_FLOAT16, TUTTI_FLOAT32, TUTTI_FLOAT64,
+					     TUTTI_FLOAT8_E4M3, TUTTI_FLOAT8_E5M2 };
+	const struct names names = { perf_type_name, NULL };
+	const int found = names_choose(&names, "there is no type", value);
+	struct perf_types *const types = field;
+
+	(void)label;
+	types->n = 0;
+	for (int i = 0; i < TUTTI_TYPE_COUNT; i++)
+		if (found == i || found == TUTTI_TYPE_COUNT)
+			types->at[types->n++] = (tutti_type)i;
+	if (found > TUTTI_TYPE_COUNT)
+		types->at[types->n++] = others[found - TUTTI_TYPE_COUNT - 1];
+	return found >= 0;
+}
+
+const char *perf_op_name(const void *self, int i)
+{
+	(void)self;
+	return i < TUTTI_OP_COUNT ? tutti_op_name((tutti_op)i) : i == TUTTI_OP_COUNT ? ALL : NULL;
+}
+
+bool perf_take_op(const char *label, const char *value, void *field)
+{
+	const struct names names = { perf_op_name, NULL };
+	const int found = names_choose(&names, "there is no operation", value);
+	struct perf_ops *const ops = field;
+
+	(void)label;
+	ops->n = 0;
+	for (int i = 0; i < TUTTI_OP_COUNT; i++)
+		if (found == i || found == TUTTI_OP_COUNT)
+			ops->at[ops->n++] = (tutti_op)i;
+	return found >= 0;
+}
+
+/* Bytes that can be had without swapping; 0: not known. */
+static size_t available_memory(void)
+{
+	FILE *const file = fopen("/proc/meminfo", "re");
+	unsigned long long kb = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu kB", &kb) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return (size_t)kb * 1024;
+}
+
+/* The i-th operation that takes a type. */
+static const char *fitting_op_name(const void *type, int i)
+{
+	for (int op = 0; op < TUTTI_OP_COUNT; op++)
+		if (tutti_op_takes((tutti_op)op, *(const tutti_type *)type) && i-- == 0)
+			return tutti_op_name((tutti_op)op);
+	return NULL;
+}
+
+static bool pairs_fit(const struct perf_options *o)
+{
+	char list[256];
+
+	for (int i = 0; i < o->types.n; i++)
+		for (int j = 0; j < o->ops.n; j++)
+			if (perf_has_pair(o, o->types.at[i], o->ops.at[j]))
+				return true;
+	names_join(&(struct names){ fitting_op_name, &o->types.at[0] }, ", ", list, sizeof(list));
+	tool_bad_usage("-o %s: %s has no such operation: choose one of %s, or all",
+		       tutti_op_name(o->ops.at[0]), tutti_type_name(o->types.at[0]), list);
+	return false;
+}
+
+static bool options_fit(const struct perf_options *o)
+{
+	const size_t available = o->nranks ? available_memory() : 0;
+	const double needed = 2.0 * (double)o->max_bytes * (o->nranks ? o->nranks : 1);
+
+	if (o->min_bytes > o->max_bytes) {
+		tool_bad_usage("-b %zu is more than -e %zu", o->min_bytes, o->max_bytes);
+		return false;
+	}
+	if (!pairs_fit(o))
+		return false;
+	if (o->nranks && o->root >= o->nranks) {
+		tool_bad_usage("-r %d is no rank of %d: they are 0 to %d", o->root, o->nranks,
+			       o->nranks - 1);
+		return false;
+	}
+	if (available && needed > 0.9 * (double)available) {
+		tool_bad_usage(
+			"-e %zu takes two buffers in each of %d ranks, %.1f GiB, and %.1f GiB "
+			"are free: choose a smaller -e or -n",
+			o->max_bytes, o->nranks, needed / (1 << 30), (double)available / (1 << 30));
+		return false;
+	}
+	return true;
+}
+
+/* What was asked for here wins over the environment. Before the library looks
+ * at it, and before there is a second thread. */
+static bool set_environment(const struct perf_options *o)
+{
+	char text[256];
+
+	if (o->transport && setenv("TUTTI_TRANSPORT", o->transport, 1))
+		return false;
+	if (!o->algorithm)
+		return true;
+	snprintf(text, sizeof(text), "%s:%s", tutti_collective_name(o->coll), o->algorithm);
+	return setenv("TUTTI_ALGO", text, 1) == 0;
+}
+
+static int start(struct perf_options *o)
+{
+	const struct ranks ranks = {
+		.nranks = o->nranks,
+		.page_bytes = sizeof(struct perf_shared),
+		.self = o,
+		.main = rank_main,
+	};
+
+	if (!coll_is(o->coll, COLL_REDUCES))
+		o->ops.n = 1;
+	if (o->coll == TUTTI_BARRIER) {
+		o->types.n = 1;
+		o->max_bytes = o->min_bytes;
+	}
+	if (!set_environment(o))
+		return tool_fail("out of memory");
+	return o->threads ? run_threads(o) : ranks_run(&ranks);
+}
+
+int perf_run(void *options)
+{
+	struct perf_options *const o = options;
+
+	if ((o->algorithm && !tool_find_algorithm((tutti_collective)o->coll, o->algorithm)) ||
+	    !options_fit(o))
+		return TOOL_USAGE;
+	return start(o);
+}
