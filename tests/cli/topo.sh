@@ -148,11 +148,11 @@ ok "without dot and tar"
 bad "cannot read '/nonexistent'" topo --xml /nonexistent
 bad "cannot read '/nonexistent'" topo --sysfs /nonexistent
 bad 'two machines' topo --xml "$ndv4" --sysfs "$tmp/outer/node1"
-bad "no format 'png': choose one of tree" topo --format png
-bad "is none of auto, always, never" paths --color sometimes
+bad "--format 'png': choose one of tree" topo --format png
+bad "--color 'sometimes': choose auto, always or never" paths --color sometimes
 bad "takes no argument, it was given 'gpu'" topo gpu
 bad "takes no argument, it was given 'x'" paths x
-bad 'which two to compare' topo diff "$ndv4"
+bad 'say which other machine' topo diff "$ndv4"
 bad "cannot write '/nonexistent/x'" topo -o /nonexistent/x
 bad "no option --bogus" topo lint --bogus
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan.h"
+#include "tool.h"
 
 enum {
 	OPT_FORMAT = PLAN_FIRST_FREE,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan.h"
+#include "tool.h"
 #include "tune.h"
 
 enum {

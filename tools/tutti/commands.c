@@ -8,6 +8,7 @@
 #include "perf.h"
 #include "ping.h"
 #include "show.h"
+#include "topo.h"
 
 /* The options of a table are fields of OPTIONS. AT() is where one is, and fails to compile for one
  * of another type. Behind the help may come .needs, .excludes, .names and .is_optional. */
@@ -171,6 +172,93 @@ static const char show_notes[] =
 	"What 'show' prints as text for all ranks, 'show --check' reads, and XML as MSCCL's tools\n"
 	"write it: the files that TUTTI_ALGO_FILE takes.\n";
 
+/* -- topo, paths ---------------------------------------------------------------------- */
+
+#define GPUS_HELP "these GPUs alone: 0,2,5, 0-3, HOST/0 or bus ids"
+#define NCCL_HELP "compute with the figures that NCCL uses"
+#define ALL_HELP  "every PCI function, not only what communicates"
+
+#define OPTIONS struct topo_source
+static const struct cli_option topo_source[] = {
+	PATH(0, "xml", "FILE", config.xml_file, "a topology file"),
+	PATH(0, "sysfs", "DIR", config.sysfs_root, "a captured machine: its top folder, or a .tar"),
+	TEXT(0, "gpus", "LIST", config.gpus, GPUS_HELP),
+	SWITCH("detect", config.detect, "lay the file over what is detected"),
+	SWITCH("all", config.all, ALL_HELP),
+	SWITCH("measure", config.measure, "measure the memory of each NUMA node"),
+	SWITCH("nccl", config.nccl_model, NCCL_HELP),
+	COLOR(color),
+	JSON(json),
+	END,
+};
+#undef OPTIONS
+
+#define OPTIONS struct topo_options
+static const struct cli_option topo[] = {
+	GROUP(topo_source, source),
+	WORD(0, "format", format, 0, WORDS("tree", "xml", "json", "dot", "svg"),
+	     "what is printed (tree)"),
+	PATH('o', "output", "FILE", output, "write there"),
+	END,
+};
+#undef OPTIONS
+
+#define OPTIONS struct topo_diff_options
+static const struct cli_option topo_diff[] = {
+	PATH(0, NULL, "A", paths[0], "machine: a topology file, a captured machine or its .tar"),
+	PATH(0, NULL, "B", paths[1], "other machine"),
+	TEXT(0, "gpus", "LIST", source.config.gpus, GPUS_HELP),
+	SWITCH("all", source.config.all, ALL_HELP),
+	SWITCH("nccl", source.config.nccl_model, NCCL_HELP),
+	JSON(source.json),
+	END,
+};
+#undef OPTIONS
+
+#define OPTIONS struct topo_gather_options
+static const struct cli_option topo_gather[] = {
+	PATH('o', "output", "FILE", file, "the file to write (" TOPO_GATHER_FILE ")"),
+	JSON(json),
+	END,
+};
+#undef OPTIONS
+
+#define OPTIONS struct topo_merge_options
+static const struct cli_option topo_merge[] = {
+	PATHS(0, NULL, "[NAME=]FILE[:COUNT]", hosts, "hosts: topology files or captured machines"),
+	PATH(0, "rails", "FILE", rails, "lines of HOST NIC RAIL [GROUP]"),
+	JSON(json),
+	END,
+};
+#undef OPTIONS
+
+static const struct topo_source topo_source_defaults = TOPO_SOURCE_INIT;
+static const struct topo_options topo_defaults = { .source = TOPO_SOURCE_INIT };
+static const struct topo_diff_options topo_diff_defaults = { .source = TOPO_SOURCE_INIT };
+static const struct topo_gather_options topo_gather_defaults = { .file = TOPO_GATHER_FILE };
+static const struct topo_merge_options topo_merge_defaults = { 0 };
+
+#define THIS_MACHINE \
+	"Without a file or folder: this machine, as TUTTI_TOPO_FILE and TUTTI_SYSFS_ROOT say.\n"
+
+static const char topo_diff_notes[] =
+	"/ is this machine. Bus ids and names may differ: what counts is how things are wired.\n";
+
+static const char topo_gather_notes[] =
+	"For a bug report, or to look at elsewhere: 'tutti topo --sysfs FILE.tar.gz'.\n"
+	"\n"
+	"In it: CPUs and NUMA nodes, PCI functions with the first 256 bytes of their\n"
+	"configuration, names, types and states of network interfaces, RDMA devices with\n"
+	"their GUIDs, versions of kernel and drivers, the model of the mainboard, and the\n"
+	"topology as it is detected here. Not in it: serial numbers, addresses of\n"
+	"interfaces, the name of the host.\n";
+
+static const char topo_merge_notes[] =
+	"FILE is a topology file or the folder of a captured machine. It describes the host NAME\n"
+	"(the file's name), or with :COUNT the hosts NAME0, NAME1 and so on (NAME-0, NAME-1 if\n"
+	"NAME ends with a digit). In the file of rails HOST may hold * and ?, RAIL is a number\n"
+	"or -, and # begins a comment; of several lines for a NIC the last counts.\n";
+
 /* -- env, version ----------------------------------------------------------- */
 
 #define OPTIONS struct env_options
@@ -201,6 +289,24 @@ const struct cli_command commands[] = {
 		ping_defaults, ping_notes),
 	COMMAND("show", show_run, "the steps of an algorithm, or the proof of one in a file", show,
 		show_defaults, show_notes),
+	COMMAND("topo", topo_run, "how a machine is wired, and what is wrong with it", topo,
+		topo_defaults, THIS_MACHINE),
+	COMMAND("topo lint", topo_lint_run,
+		"what is wrong with a topology, what it costs and what to do", topo_source,
+		topo_source_defaults,
+		"Errors and warnings are findings; notes say what had to be assumed.\n"),
+	COMMAND("topo diff", topo_diff_run, "what differs between two machines, in words",
+		topo_diff, topo_diff_defaults, topo_diff_notes),
+	COMMAND("topo gather", topo_gather_run, "what describes this machine, in one .tar.gz",
+		topo_gather, topo_gather_defaults, topo_gather_notes),
+	COMMAND("topo merge", topo_merge_run,
+		"many hosts as one cluster: kinds, rails, domains, who differs", topo_merge,
+		topo_merge_defaults, topo_merge_notes),
+	COMMAND("paths", paths_run, "the path between each pair of GPUs and NICs, and its GB/s",
+		topo_source, topo_source_defaults,
+		"Types are those of `nvidia-smi topo -m`. A mark says that traffic does otherwise "
+		"than\nthe wires: TUTTI_P2P_LEVEL, TUTTI_NET_GDR_LEVEL and their kin decide "
+		"that.\n"),
 	COMMAND("env", env_run, "the variables of the environment, and what is in force", env,
 		env_defaults,
 		"A variable TUTTI_... that does not exist is reported on stderr with the nearest\n"

@@ -10,7 +10,9 @@
 
 /* Those that read their options by themselves. */
 static const struct command *const others[] = {
-	&command_run, &command_topo, &command_paths, &command_plan, &command_tune,
+	&command_run,
+	&command_plan,
+	&command_tune,
 };
 #define NOTHERS (sizeof(others) / sizeof(others[0]))
 

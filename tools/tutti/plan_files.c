@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tutti plan diff, check and read: what is done with plans that are files. */
 #include "plan.h"
+#include "tool.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tutti plan --handoff: who sends what over which NIC. */
 #include "plan.h"
+#include "tool.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
+#include "tool.h"
 
 #include <limits.h>
 #include <stdlib.h>

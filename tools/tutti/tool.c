@@ -105,3 +105,32 @@ const char *tool_why(tutti_comm_t comm, tutti_status status)
 
 	return text[0] ? text : tutti_status_string(status);
 }
+
+FILE *tool_open_output(const char *path)
+{
+	FILE *const file = path ? fopen(path, "we") : stdout;
+
+	if (!file)
+		tool_bad_usage("cannot write '%s': %m", path);
+	return file;
+}
+
+int tool_close_output(FILE *file, const char *path, int code)
+{
+	if (file != stdout && (ferror(file) | fclose(file)) && code == TOOL_GOOD)
+		return tool_fail("writing '%s' failed: %m", path);
+	return code;
+}
+
+json_t *tool_json_lines(const char *text)
+{
+	json_t *list = json_array();
+
+	while (*text) {
+		const size_t len = strcspn(text, "\n");
+
+		json_array_append_new(list, json_stringn(text, len));
+		text += len + (text[len] == '\n');
+	}
+	return list;
+}

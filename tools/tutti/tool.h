@@ -18,8 +18,6 @@ enum tool_exit {
 };
 
 extern const struct command command_run;
-extern const struct command command_topo;
-extern const struct command command_paths;
 extern const struct command command_plan;
 extern const struct command command_tune;
 
@@ -38,8 +36,16 @@ const char *tool_collective_name(const void *self, int i);
 bool tool_find_collective(const char *name, tutti_collective *out);
 bool tool_find_algorithm(tutti_collective coll, const char *name);
 
+/* A file to write, or for NULL our output; NULL: it cannot be, and that is printed. Then close it: the exit
+ * code is `code`, or, if all was good, whether the file is whole. */
+FILE *tool_open_output(const char *path);
+int tool_close_output(FILE *file, const char *path, int code);
+
 /* Print one line and release it. false: no memory, said so. */
 bool tool_print_json(json_t *object);
+
+/* The lines of a text. */
+json_t *tool_json_lines(const char *text);
 
 /* What a function of the library said about its failure. */
 const char *tool_why(tutti_comm_t comm, tutti_status status);

@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "tool.h"
+#include "args.h"
+#include "cli.h"
+#include "tutti/insight.h"
 
 enum {
 	TOPO_XML = ARGS_FIRST_FREE,
@@ -25,38 +27,60 @@ enum {
 	{                                                                                    \
 		TOPO_GPUS, "gpus", "LIST", "these GPUs alone: 0,2,5, 0-3, HOST/0 or bus ids" \
 	}
-#define TOPO_SOURCE_OPTIONS                                                                      \
-	{ TOPO_XML, "xml", "FILE", "a topology file" },                                          \
-		{ TOPO_SYSFS, "sysfs", "DIR", "a captured machine: its top folder, or a .tar" }, \
-		TOPO_OPTION_GPUS,                                                                \
-		{ TOPO_DETECT, "detect", NULL, "lay the file over what is detected" },           \
-		{ TOPO_ALL, "all", NULL, "every PCI function, not only what communicates" },     \
-		{ TOPO_MEASURE, "measure", NULL, "measure the memory of each NUMA node" },       \
-		{ TOPO_NCCL, "nccl", NULL, "compute with the figures that NCCL uses" },          \
-	{                                                                                        \
-		TOPO_COLOR, "color", "WHEN", "auto, always or never (auto)"                      \
-	}
+
+enum { TOPO_AUTO, TOPO_ALWAYS, TOPO_NEVER };
 
 struct topo_source {
 	struct tutti_topo_config config;
-	const char *color;
+	int color; /* TOPO_AUTO and so on */
 	bool json;
 };
 /* clang-format off */
-#define TOPO_SOURCE_INIT { TUTTI_TOPO_CONFIG_INIT, NULL, false }
+#define TOPO_SOURCE_INIT { TUTTI_TOPO_CONFIG_INIT, TOPO_AUTO, false }
 /* clang-format on */
 
-/* Take an option of the above, or --json. false: it was bad, and said so. */
+struct topo_options {
+	struct topo_source source;
+	const char *output; /* a file; NULL: our output */
+	int format;
+};
+
+struct topo_diff_options {
+	struct topo_source source;
+	const char *paths[2];
+};
+
+struct topo_gather_options {
+	const char *file;
+	bool json;
+};
+#define TOPO_GATHER_FILE "tutti-topo.tar.gz"
+
+struct topo_merge_options {
+	struct cli_list hosts;
+	const char *rails;
+	bool json;
+};
+
+/* Take an option of the above, or --json. False: it was bad, and said so. */
 bool topo_take_option(struct topo_source *source, int id, const char *value);
+
+int topo_run(void *options);
+int topo_lint_run(void *source);
+int topo_diff_run(void *options);
+int topo_gather_run(void *options);
+int topo_merge_run(void *options);
+int paths_run(void *source);
 
 /* Load; a .tar is unpacked into a folder that is gone when this returns. TOOL_GOOD, or
  * the exit code after the message is out. */
 int topo_load(const struct topo_source *source, tutti_topo_t *out);
-/* For verbs whose options are those of a source: read them to the end, then load. *out is
- * NULL when that is all (help was asked for, or the message is out): end with the code. */
-int topo_load_asked(struct args *args, struct topo_source *source, tutti_topo_t *out);
 /* A file, a captured machine or its .tar, by what is at that path. */
 int topo_load_path(const struct topo_source *source, const char *path, tutti_topo_t *out);
+
+/* "FILE:4": where the count begins, and *count is 4; else the end of text, and *count is 0. "FILE*4" is
+ * the same until 0.4, with a warning. -1: it is no count from 1 to `most`, and that is said. */
+long topo_find_count(const char *text, int most, int *count);
 
 /* TUTTI_TOPO_COLOR and _UTF8, as fits where `to` leads. */
 unsigned topo_flags(const struct topo_source *source, FILE *to);
@@ -78,8 +102,5 @@ struct topo_unpacked {
 /* false: said why. */
 bool topo_unpack(const char *tarball, struct topo_unpacked *out);
 void topo_remove(struct topo_unpacked *unpacked);
-
-extern const struct command command_topo_gather;
-extern const struct command command_topo_merge;
 
 #endif

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tool.h"
 #include "topo.h"
 
-#define TOP          "tutti-topo"
-#define DEFAULT_FILE TOP ".tar.gz"
+#define TOP "tutti-topo"
 
 struct gather {
 	const char *file;          /* what is written                              */
@@ -152,52 +152,17 @@ static bool is_tarball(const char *file)
 	return false;
 }
 
-static int run(struct args *args)
+int topo_gather_run(void *self)
 {
-	struct gather gather = { .file = DEFAULT_FILE, .fd = -1 };
-	const char *value;
-	bool json = false, good;
-	int id;
+	const struct topo_gather_options *const options = self;
+	struct gather gather = { .file = options->file, .fd = -1 };
+	bool good;
 
-	while ((id = args_next(args, &value)) != ARGS_END) {
-		if (id == ARGS_HELP)
-			return TOOL_GOOD;
-		if (id == ARGS_BAD)
-			return TOOL_USAGE;
-		if (id == ARGS_POSITIONAL)
-			return tool_bad_usage("'%s' is none of its options: -o %s", value, value);
-		if (id == 'o')
-			gather.file = value;
-		else
-			json = true;
-	}
 	if (!is_tarball(gather.file))
 		return tool_bad_usage("'%s' does not end in .tar.gz", gather.file);
 	if (!open_part(&gather))
 		return TOOL_USAGE;
-	good = collect(&gather) && pack(&gather) && report(&gather, json);
+	good = collect(&gather) && pack(&gather) && report(&gather, options->json);
 	clean_up(&gather);
 	return good ? TOOL_GOOD : TOOL_FINDING;
 }
-
-static const struct args_option options[] = {
-	{ 'o', "output", "FILE", "the file to write (" DEFAULT_FILE ")" },
-	ARGS_OPTION_JSON,
-	{ 0 },
-};
-
-const struct command command_topo_gather = {
-	.name = "topo gather",
-	.summary = "what describes this machine, in one file",
-	.usage = "topo gather [-o FILE.tar.gz]",
-	.notes =
-		"For a bug report, or to look at elsewhere: 'tutti topo --sysfs FILE.tar.gz'.\n"
-		"\n"
-		"In it: CPUs and NUMA nodes, PCI functions with the first 256 bytes of their\n"
-		"configuration, names, types and states of network interfaces, RDMA devices with\n"
-		"their GUIDs, versions of kernel and drivers, the model of the mainboard, and the\n"
-		"topology as it is detected here. Not in it: serial numbers, addresses of\n"
-		"interfaces, the name of the host.\n",
-	.options = options,
-	.run = run,
-};

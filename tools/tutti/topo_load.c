@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo.h"
 
+#include <ctype.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tool.h"
 
 bool topo_take_option(struct topo_source *source, int id, const char *value)
 {
@@ -32,12 +35,12 @@ bool topo_take_option(struct topo_source *source, int id, const char *value)
 	case TOPO_GPUS:
 		source->config.gpus = value;
 		return true;
-	case TOPO_COLOR:
-		source->color = value;
-		if (!strcmp(value, "auto") || !strcmp(value, "always") || !strcmp(value, "never"))
-			return true;
-		tool_bad_usage("--color '%s' is none of auto, always, never", value);
-		return false;
+	case TOPO_COLOR: {
+		static const char *const words[] = { "auto", "always", "never", NULL };
+		const struct cli_option color = { .kind = CLI_WORD, .words = words };
+
+		return cli_store(&color, "--color", value, &source->color);
+	}
 	case ARGS_JSON:
 		source->json = true;
 		return true;
@@ -87,21 +90,6 @@ int topo_load(const struct topo_source *source, tutti_topo_t *out)
 	return code;
 }
 
-int topo_load_asked(struct args *args, struct topo_source *source, tutti_topo_t *out)
-{
-	const char *value;
-	int id;
-
-	*out = NULL;
-	while ((id = args_next(args, &value)) != ARGS_END) {
-		if (id == ARGS_HELP)
-			return TOOL_GOOD;
-		if (id == ARGS_BAD || !topo_take_option(source, id, value))
-			return TOOL_USAGE;
-	}
-	return topo_load(source, out);
-}
-
 int topo_load_path(const struct topo_source *source, const char *path, tutti_topo_t *out)
 {
 	struct topo_source one = *source;
@@ -114,6 +102,25 @@ int topo_load_path(const struct topo_source *source, const char *path, tutti_top
 	else
 		return tool_bad_usage("cannot read '%s': %m", path);
 	return topo_load(&one, out);
+}
+
+long topo_find_count(const char *text, int most, int *count)
+{
+	const size_t len = strlen(text);
+	size_t digits = 0;
+
+	*count = 0;
+	while (digits < len && isdigit((unsigned char)text[len - digits - 1]))
+		digits++;
+	if (!digits || digits + 1 >= len || !strchr(":*", text[len - digits - 1]) || is_file(text))
+		return (long)len;
+	if (!cli_int("the count in", text + len - digits, 1, most, count))
+		return -1;
+	if (text[len - digits - 1] == '*')
+		fprintf(stderr,
+			"tutti %s: FILE*%d is deprecated, as shells expand it: write FILE:%d\n",
+			tool_verb(), *count, *count);
+	return (long)(len - digits - 1);
 }
 
 /* Not the library's business: https://no-color.org */
@@ -129,11 +136,10 @@ static bool is_set(const char *variable)
 
 unsigned topo_flags(const struct topo_source *source, FILE *to)
 {
-	const char *when = source->color ? source->color : "auto";
 	unsigned flags = 0;
 
-	if (!strcmp(when, "always") ||
-	    (!strcmp(when, "auto") && isatty(fileno(to)) && !is_set("NO_COLOR")))
+	if (source->color == TOPO_ALWAYS ||
+	    (source->color == TOPO_AUTO && isatty(fileno(to)) && !is_set("NO_COLOR")))
 		flags |= TUTTI_TOPO_COLOR;
 	/* Numbers must stay as they are in C: only the characters are asked for. */
 	if (setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8"))

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tool.h"
+
 int topo_run_program(char *const argv[], int in, int out)
 {
 	posix_spawn_file_actions_t actions;
