@@ -40,11 +40,11 @@ ok "tables of host memory and of GPUs"
 
 # Different machines, and their plan from a file.
 ndv2=$here/data/topologies/Azure-azhpc-images__ndv2-topo.xml
-expect 0 "$TUTTI" plan --xml "$ndv5" --xml "$ndv2*2" --format json -o "$tmp/plan.json"
+expect 0 "$TUTTI" plan --xml "$ndv5" --xml "$ndv2:2" --format json -o "$tmp/plan.json"
 expect 0 "$TUTTI" tune --table --plan "$tmp/plan.json"
 says out '^3 nodes, 24 ranks on GPUs'
 cp "$tmp/out" "$tmp/of_file"
-expect 0 "$TUTTI" tune --table --xml "$ndv5" --xml "$ndv2*2"
+expect 0 "$TUTTI" tune --table --xml "$ndv5" --xml "$ndv2:2"
 cmp -s "$tmp/out" "$tmp/of_file" || fail "a plan and its file differ"
 ok "machines of two kinds, and a plan file"
 
@@ -315,13 +315,13 @@ lines err 0
 limit=60
 ok "tune --check"
 
-bad 'say one of --table, --file and --check' tune --table --file
-bad 'are for measuring' tune --table -n 2
-bad 'writes no file' tune --check -o "$tmp/x"
-bad 'writes no file' tune --check --busy
-bad 'what is measured is this machine' tune --nodes 2
+bad '--table and --file exclude each other: give one' tune --table --file
+bad '--nranks and --table exclude' tune --table -n 2
+bad '--out and --check exclude' tune --check -o "$tmp/x"
+bad '--busy and --check exclude' tune --check --busy
+bad '--nodes needs --table or --file' tune --nodes 2
 bad "'1'" tune -n 1
-bad "there is no collective 'allreduce'" tune --table --collective allreduce
+bad "there is no collective 'allreduce'; is all_reduce meant" tune --table --collective allreduce
 bad 'send_recv has no algorithms' tune --table --collective send_recv
 bad "'0'" tune --table --nodes 0
 bad "'many'" tune --table --ranks many

@@ -7,8 +7,10 @@
 #include "env.h"
 #include "perf.h"
 #include "ping.h"
+#include "plan.h"
 #include "show.h"
 #include "topo.h"
+#include "tune.h"
 
 /* The options of a table are fields of OPTIONS. AT() is where one is, and fails to compile for one
  * of another type. Behind the help may come .needs, .excludes, .names and .is_optional. */
@@ -259,6 +261,68 @@ static const char topo_merge_notes[] =
 	"NAME ends with a digit). In the file of rails HOST may hold * and ?, RAIL is a number\n"
 	"or -, and # begins a comment; of several lines for a NIC the last counts.\n";
 
+/* -- plan, tune ----------------------------------------------------------------------- */
+
+#define OPTIONS struct plan_source
+static const struct cli_option plan_machines[] = {
+	PATHS(0, "xml", "FILE[:N]", xml, "a node (N nodes) wired as this file says; repeatable",
+	      .excludes = "sysfs"),
+	PATH(0, "sysfs", "DIR", topo.config.sysfs_root,
+	     "nodes like a captured machine, or its .tar"),
+	TEXT(0, "gpus", "LIST", topo.config.gpus, GPUS_HELP),
+	SWITCH("nccl", topo.config.nccl_model, NCCL_HELP),
+	INT(0, "nodes", "N", nodes, 1, PLAN_MOST_NODES, "so many such nodes (1)"),
+	INT(0, "ranks", "R", config.ranks_per_node, 1, 65536,
+	    "ranks a node (one for each GPU, else NUMA node)"),
+	TEXT(0, "order", "LIST", order, "node of each rank: 0,1,0,1, block or cyclic",
+	     .excludes = "hostfile"),
+	PATH(0, "hostfile", "FILE", hostfile, "nodes as 'NAME slots=N switch=S' lines"),
+	END,
+};
+
+#undef OPTIONS
+
+#define OPTIONS struct tune_options
+static const struct cli_option tune[] = {
+	INT('n', "nranks", "RANKS", nranks, 2, RANKS_MOST,
+	    "measure with so many (as many as tell something here)", .excludes = "table file"),
+	SIZE('e', "maxbytes", "SIZE", most, 8, "largest vector that is measured (16M)",
+	     .excludes = "table file"),
+	PATH('o', "out", "FILE", out, "measure, but write there; -: to the output",
+	     .excludes = "table file check"),
+	FLAG(0, "busy", busy, "keep it though something else ran", .excludes = "table file check"),
+	FLAG(0, "check", check, "measure what is taken, and say what makes no sense",
+	     .excludes = "table file"),
+	FLAG(0, "table", table, "predicted times, and what is taken", .excludes = "file"),
+	FLAG(0, "file", file, "constants and choices, to edit and give back"),
+	COLLECTIVE("collective", config.collective, "that one alone", .needs = "table file"),
+	SWITCH("host", config.host_memory, "data in host memory, though there are GPUs",
+	       .needs = "table file"),
+	PATH(0, "tune", "FILE", config.tune_file, "constants and choices, else those in force",
+	     .needs = "table file"),
+	PATH(0, "plan", "FILE", plan, "this plan in place of a search", .needs = "table file"),
+	{ .kind = CLI_GROUP,
+	  .group = plan_machines,
+	  .offset = offsetof(OPTIONS, source),
+	  .needs = "table file" },
+	JSON(source.topo.json),
+	END,
+};
+#undef OPTIONS
+
+static const struct tune_options tune_defaults = { .source = PLAN_SOURCE_INIT,
+						   .config = TUTTI_TUNE_CONFIG_INIT };
+
+static const char tune_notes[] =
+	"Without --check, --table and --file it measures, for some seconds in which nothing else\n"
+	"should run, and keeps what it found where the library finds it: $XDG_CACHE_HOME/tutti, "
+	"or\n~/.cache/tutti. That counts on this machine, for this version, if all ranks have the\n"
+	"same; TUTTI_TUNE_FILE goes before, \"none\" turns it off.\n"
+	"If times change from round to round it keeps nothing, unless --busy says so.\n"
+	"Times are predictions, from the plan and the constants that --file lists with their\n"
+	"sources; on one host what is taken was measured. TUTTI_ALGO pins algorithms.\n"
+	"--collective to --hostfile are for --table and --file.\n";
+
 /* -- env, version ----------------------------------------------------------- */
 
 #define OPTIONS struct env_options
@@ -307,6 +371,9 @@ const struct cli_command commands[] = {
 		"Types are those of `nvidia-smi topo -m`. A mark says that traffic does otherwise "
 		"than\nthe wires: TUTTI_P2P_LEVEL, TUTTI_NET_GDR_LEVEL and their kin decide "
 		"that.\n"),
+	COMMAND("tune", tune_run,
+		"measure this machine; how long each algorithm takes, and which is taken", tune,
+		tune_defaults, tune_notes),
 	COMMAND("env", env_run, "the variables of the environment, and what is in force", env,
 		env_defaults,
 		"A variable TUTTI_... that does not exist is reported on stderr with the nearest\n"

@@ -12,7 +12,6 @@
 static const struct command *const others[] = {
 	&command_run,
 	&command_plan,
-	&command_tune,
 };
 #define NOTHERS (sizeof(others) / sizeof(others[0]))
 

@@ -6,6 +6,9 @@
 
 #include "topo.h"
 
+#define PLAN_MOST_NODES 1000000
+#define PLAN_MOST_RANKS 4000000
+
 enum {
 	PLAN_NODES = TOPO_FIRST_FREE,
 	PLAN_RANKS,
@@ -55,7 +58,7 @@ enum {
 		PLAN_BYTES, "bytes", "SIZE", "say how long that many take (64M)"               \
 	}
 
-/* One --xml. */
+/* Nodes of one kind. */
 struct plan_machine {
 	char *path; /* NULL: --sysfs, or this machine */
 	int count;  /* 0: not said                    */
@@ -64,12 +67,13 @@ struct plan_machine {
 
 struct plan_source {
 	struct topo_source topo;
-	struct plan_machine *machines;
-	int nmachines;
-	int nodes; /* --nodes; 0: not said */
+	struct cli_list xml; /* FILE[:N] */
+	int nodes;           /* --nodes; 0: not said */
 	const char *order, *hostfile;
 	struct tutti_plan_config config;
-	/* What they come to: of each node, of each rank. */
+	/* What they come to: the kinds of nodes; for each node, for each rank. */
+	struct plan_machine *machines;
+	int nmachines;
 	tutti_topo_t *node_topo;
 	int *node_of_rank, *group_of_node;
 	char **name_of_node; /* of a hostfile; NULL */

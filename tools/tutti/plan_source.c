@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan.h"
-#include "tool.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NODES 1000000
-#define MOST_RANKS 4000000
+#include "tool.h"
 
 static bool no_memory(void)
 {
@@ -23,28 +20,25 @@ int plan_failed(tutti_status status)
 
 /* -- Options ------------------------------------------------------------------------ */
 
-/* "FILE*4" */
-static bool take_machine(struct plan_source *source, const char *value)
+/* "8", "4:16", ":16", "4:" */
+static bool take_channels(const char *label, const char *value, void *self)
 {
-	const char *star = strrchr(value, '*');
-	struct plan_machine *more =
-		realloc(source->machines, ((size_t)source->nmachines + 1) * sizeof(*more));
-	struct plan_machine one = { NULL, 0, NULL };
+	struct tutti_plan_config *const config = self;
+	const char *colon = strchr(value, ':');
+	char least[16] = "0";
+	const char *most = colon ? colon + 1 : value;
 
-	if (!more)
-		return no_memory();
-	source->machines = more;
-	if (star && star[1] && !star[1 + strspn(star + 1, "0123456789")]) {
-		if (!cli_int("the number of nodes in --xml", star + 1, 1, MOST_NODES, &one.count))
-			return false;
-	} else {
-		star = value + strlen(value);
+	if (colon && (size_t)(colon - value) >= sizeof(least)) {
+		tool_bad_usage("%s '%s' is no MIN:MAX", label, value);
+		return false;
 	}
-	one.path = strndup(value, (size_t)(star - value));
-	if (!one.path)
-		return no_memory();
-	source->machines[source->nmachines++] = one;
-	return true;
+	if (!colon)
+		snprintf(least, sizeof(least), "%.15s", value);
+	else if (colon > value)
+		snprintf(least, sizeof(least), "%.*s", (int)(colon - value), value);
+	if (!cli_int(label, least, 0, 1024, &config->min_channels))
+		return false;
+	return !*most || cli_int(label, most, 1, 1024, &config->max_channels);
 }
 
 static bool take_cross(struct plan_source *source, const char *value)
@@ -56,33 +50,14 @@ static bool take_cross(struct plan_source *source, const char *value)
 	return cli_int("--cross-nic", value, 0, 2, &source->config.cross_nic);
 }
 
-/* "8", "4:16", ":16", "4:" */
-static bool take_channels(struct plan_source *source, const char *value)
-{
-	const char *colon = strchr(value, ':');
-	char least[16] = "0";
-	const char *most = colon ? colon + 1 : value;
-
-	if (colon && (size_t)(colon - value) >= sizeof(least)) {
-		tool_bad_usage("--channels '%s' is no MIN:MAX", value);
-		return false;
-	}
-	if (!colon)
-		snprintf(least, sizeof(least), "%.15s", value);
-	else if (colon > value)
-		snprintf(least, sizeof(least), "%.*s", (int)(colon - value), value);
-	if (!cli_int("--channels", least, 0, 1024, &source->config.min_channels))
-		return false;
-	return !*most || cli_int("--channels", most, 1, 1024, &source->config.max_channels);
-}
-
 bool plan_take_option(struct plan_source *source, int id, const char *value)
 {
 	switch (id) {
 	case TOPO_XML:
-		return take_machine(source, value);
+		return cli_store(&(struct cli_option){ .kind = CLI_FILES }, "--xml", value,
+				 &source->xml);
 	case PLAN_NODES:
-		return cli_int("--nodes", value, 1, MOST_NODES, &source->nodes);
+		return cli_int("--nodes", value, 1, PLAN_MOST_NODES, &source->nodes);
 	case PLAN_RANKS:
 		return cli_int("--ranks", value, 1, 65536, &source->config.ranks_per_node);
 	case PLAN_PATTERN:
@@ -91,7 +66,7 @@ bool plan_take_option(struct plan_source *source, int id, const char *value)
 	case PLAN_CROSS:
 		return take_cross(source, value);
 	case PLAN_CHANNELS:
-		return take_channels(source, value);
+		return take_channels("--channels", value, &source->config);
 	case PLAN_BOTH:
 		source->config.both_ways = 1;
 		return true;
@@ -108,7 +83,7 @@ bool plan_take_option(struct plan_source *source, int id, const char *value)
 
 bool plan_has_machine(const struct plan_source *source)
 {
-	return source->nmachines > 0 || source->topo.config.sysfs_root || source->topo.config.gpus;
+	return source->xml.n > 0 || source->topo.config.sysfs_root || source->topo.config.gpus;
 }
 
 /* -- Which node is which machine ------------------------------------------------------- */
@@ -129,14 +104,23 @@ static int load_machines(struct plan_source *source)
 }
 
 /* Without --xml: the captured machine, or this one. */
-static bool need_machine(struct plan_source *source)
+static bool name_machines(struct plan_source *source)
 {
-	if (source->nmachines)
-		return true;
-	source->machines = calloc(1, sizeof(*source->machines));
+	source->nmachines = source->xml.n ? source->xml.n : 1;
+	source->machines = calloc((size_t)source->nmachines, sizeof(*source->machines));
 	if (!source->machines)
 		return no_memory();
-	source->nmachines = 1;
+	for (int i = 0; i < source->xml.n; i++) {
+		struct plan_machine *machine = &source->machines[i];
+		const char *text = source->xml.at[i];
+		const long len = topo_find_count(text, PLAN_MOST_NODES, &machine->count);
+
+		if (len < 0)
+			return false;
+		machine->path = strndup(text, (size_t)len);
+		if (!machine->path)
+			return no_memory();
+	}
 	return true;
 }
 
@@ -146,9 +130,9 @@ static int count_nodes(struct plan_source *source, int wanted)
 
 	if (source->nmachines > 1 && source->nodes)
 		return tool_bad_usage("--nodes is for one kind of node; of several say how many "
-				      "each: --xml FILE*4");
+				      "each: --xml FILE:4");
 	if (source->nmachines == 1 && machines[0].count && source->nodes)
-		return tool_bad_usage("--nodes %d and --xml FILE*%d: say it once", source->nodes,
+		return tool_bad_usage("--nodes %d and --xml FILE:%d: say it once", source->nodes,
 				      machines[0].count);
 	if (source->nmachines == 1 && !machines[0].count)
 		machines[0].count = source->nodes ? source->nodes : wanted > 0 ? wanted : 1;
@@ -191,8 +175,8 @@ static bool add_rank(struct plan_source *source, int node)
 			return no_memory();
 		source->node_of_rank = more;
 	}
-	if (n == MOST_RANKS) {
-		tool_bad_usage("more than %d ranks", MOST_RANKS);
+	if (n == PLAN_MOST_RANKS) {
+		tool_bad_usage("more than %d ranks", PLAN_MOST_RANKS);
 		return false;
 	}
 	source->node_of_rank[n] = node;
@@ -365,10 +349,10 @@ int plan_load(struct plan_source *source)
 
 	if (source->order && source->hostfile)
 		return tool_bad_usage("--order and --hostfile both deal ranks out: give one");
-	if (source->nmachines && source->topo.config.sysfs_root)
+	if (source->xml.n && source->topo.config.sysfs_root)
 		return tool_bad_usage("--xml and --sysfs are two machines: give one of them");
 	hosts = read_hostfile(source);
-	if (hosts < 0 || !need_machine(source))
+	if (hosts < 0 || !name_machines(source))
 		return TOOL_USAGE;
 	code = count_nodes(source, hosts);
 	if (code == TOOL_GOOD && !read_order(source))

@@ -19,7 +19,6 @@ enum tool_exit {
 
 extern const struct command command_run;
 extern const struct command command_plan;
-extern const struct command command_tune;
 
 /* The verb of this process, which all messages name. */
 void tool_set_verb(const char *verb);

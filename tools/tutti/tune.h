@@ -2,13 +2,27 @@
 #ifndef TOOL_TUNE_H
 #define TOOL_TUNE_H
 
-/* tutti tune that measures, in parts: tune_measure.c starts the ranks of one phase after the
+/* tutti tune: how long each algorithm takes, which is taken, and the constants behind it: as predicted,
+ * or as this machine has it. That is measured in parts: tune_measure.c starts the ranks of one phase after the
  * other and makes a tune file of what they found; tune_rank.c is one rank of a phase;
  * tune_check.c looks whether times make sense beside each other. */
 
 #include "coll.h"
+#include "plan.h"
 #include "ranks.h"
 #include "tune_range.h"
+
+struct tune_options {
+	struct plan_source source;
+	struct tutti_tune_config config;
+	const char *plan; /* a file, in place of a search */
+	bool table, file, check, busy;
+	const char *out; /* where what is measured goes; NULL: to its place */
+	int nranks;      /* that measure; 0: not said                       */
+	size_t most;     /* bytes of a vector; 0: not said                  */
+};
+
+int tune_run(void *options);
 
 #define TUNE_ROUNDS  5 /* of a time; it is the median */
 #define TUNE_AGAIN   9 /* to be sure that a choice is better */
