@@ -19,7 +19,7 @@ says out '^ring in node0$'
 says out '^ +0 +24\.0  mlx5_0  mlx5_0  NVL/PIX  1 2 3 4 5 6 7 0$'
 ok "a table"
 
-expect 0 "$TUTTI" plan --xml "$ndv4*2" --xml "$data/aws-ofi-nccl__p4d-24xl-topo.xml" --pattern ring
+expect 0 "$TUTTI" plan --xml "$ndv4:2" --xml "$data/aws-ofi-nccl__p4d-24xl-topo.xml" --pattern ring
 says out '^24 ranks on 3 nodes of 2 kinds$'
 says out '^  1 x 8 ranks, 4 NICs'
 ok "nodes of several kinds"
@@ -154,9 +154,9 @@ refuse()
 	lines out 0
 }
 refuse "no pattern 'circle'" --xml "$ndv4" --pattern ring,circle
-refuse "no format 'pdf'" --xml "$ndv4" --format pdf
-refuse "'3' is no number from 0 to 2" --xml "$ndv4" --cross-nic 3
-refuse "say it once" --xml "$ndv4*2" --nodes 2
+refuse "--format 'pdf': choose one of table" --xml "$ndv4" --format pdf
+refuse "'3': choose auto, 0, 1 or 2" --xml "$ndv4" --cross-nic 3
+refuse "say it once" --xml "$ndv4:2" --nodes 2
 refuse "say how many each" --xml "$ndv4" --xml "$ndv2" --nodes 2
 refuse "give one of them" --xml "$ndv4" --sysfs /
 refuse "no list of nodes from 0 to 1" --xml "$ndv4" --nodes 2 --order 0,1,2
@@ -164,7 +164,7 @@ refuse "node 1 has no ranks" --xml "$ndv4" --nodes 2 --order 0,0
 refuse "cyclic needs --ranks" --xml "$ndv4" --nodes 2 --order cyclic
 refuse "give one" --xml "$ndv4" --order block --hostfile "$tmp/hosts"
 refuse "cannot read" diff "$tmp/plan.json" "$tmp/nothing"
-refuse "say which two" diff "$tmp/plan.json"
+refuse "say which other plan" diff "$tmp/plan.json"
 refuse "takes no argument" --xml "$ndv4" more
 refuse "No such file" --xml "$tmp/nothing"
 expect 1 "$TUTTI" plan --xml "$data/hwloc__nvidiaDGX2-converted.xml" --nodes 2

@@ -280,6 +280,60 @@ static const struct cli_option plan_machines[] = {
 	END,
 };
 
+static const struct cli_option plan_search[] = {
+	TEXT(0, "pattern", "LIST", config.patterns,
+	     "ring,tree,balanced-tree,split-tree,nvls,collnet-..."),
+	WORD(0, "cross-nic", config.cross_nic, -1, WORDS("auto", "0", "1", "2"),
+	     "rings leave by the NIC they came: 0; any: 1; mirrored: 2"),
+	CALL(0, "channels", "MIN:MAX", config, plan_take_channels, "at least and at most so many"),
+	SWITCH("both-ways", config.both_ways, "trees load links in both directions"),
+	COLOR(topo.color),
+	END,
+};
+#undef OPTIONS
+
+#define OPTIONS struct plan_options
+static const struct cli_option plan[] = {
+	GROUP(plan_machines, source),
+	GROUP(plan_search, source),
+	FLAG(0, "handoff", handoff.asked, "plan a handoff: one vector from ranks to ranks",
+	     .excludes = "plan compare"),
+	RANKS("from", handoff.from, PLAN_MOST_RANKS, "who holds it: 0-7,9 (all of the first node)",
+	      .needs = "handoff"),
+	RANKS("to", handoff.to, PLAN_MOST_RANKS, "who gets it (all of the other nodes)",
+	      .needs = "handoff"),
+	WORD(0, "sharded", handoff.sharded, 1, WORDS("from", "to", "both"),
+	     "each rank of that side has a part", .needs = "handoff"),
+	SIZE(0, "bytes", "SIZE", handoff.nbytes, 1, "say how long that many take (64M)"),
+	FLAG(0, "explain", explain, "say what limits it, and what would help"),
+	PATH(0, "plan", "FILE", plan, "this plan, or graph file of NCCL, in place of a search"),
+	PATH(0, "compare", "FILE", compare, "its channels beside ours"),
+	WORD(0, "format", format, 0, WORDS("table", "json", "dot", "svg", "nccl"),
+	     "what is printed (table)"),
+	PATH('o', "output", "FILE", output, "write there"),
+	JSON(source.topo.json),
+	END,
+};
+#undef OPTIONS
+
+#define OPTIONS struct plan_file_options
+#define PLAN_FILE_OPTIONS                                      \
+	GROUP(plan_machines, source),                          \
+		SWITCH("both-ways", source.config.both_ways,   \
+		       "trees load links in both directions"), \
+		COLOR(source.topo.color), JSON(source.topo.json)
+static const struct cli_option plan_file[] = {
+	PATH(0, NULL, "FILE", files[0], "file: a plan, or a graph file of NCCL"),
+	PLAN_FILE_OPTIONS,
+	END,
+};
+
+static const struct cli_option plan_diff[] = {
+	PATH(0, NULL, "A", files[0], "plan: as --json prints it, or a graph file of NCCL"),
+	PATH(0, NULL, "B", files[1], "other plan"),
+	PLAN_FILE_OPTIONS,
+	END,
+};
 #undef OPTIONS
 
 #define OPTIONS struct tune_options
@@ -310,8 +364,20 @@ static const struct cli_option tune[] = {
 };
 #undef OPTIONS
 
+static const struct plan_options plan_defaults = { .source = PLAN_SOURCE_INIT,
+						   .handoff = PLAN_HANDOFF_INIT };
+static const struct plan_file_options plan_file_defaults = { .source = PLAN_SOURCE_INIT };
 static const struct tune_options tune_defaults = { .source = PLAN_SOURCE_INIT,
 						   .config = TUTTI_TUNE_CONFIG_INIT };
+
+static const char plan_notes[] =
+	THIS_MACHINE "With --order or --hostfile: what that order of ranks costs a library that "
+		     "keeps it.\ndocs/planning.md has the rest, and docs/handoff.md what is about "
+		     "--handoff.\n";
+
+static const char plan_file_notes[] =
+	"A plan is as --json prints it. A graph file of NCCL needs its machine (--xml) and, if it\n"
+	"names NICs, --nodes 2 or more.\n";
 
 static const char tune_notes[] =
 	"Without --check, --table and --file it measures, for some seconds in which nothing else\n"
@@ -371,6 +437,15 @@ const struct cli_command commands[] = {
 		"Types are those of `nvidia-smi topo -m`. A mark says that traffic does otherwise "
 		"than\nthe wires: TUTTI_P2P_LEVEL, TUTTI_NET_GDR_LEVEL and their kin decide "
 		"that.\n"),
+	COMMAND("plan", plan_run, "which channels a job would use over its machines, and why", plan,
+		plan_defaults, plan_notes),
+	COMMAND("plan diff", plan_diff_run, "what differs between two plans, in words", plan_diff,
+		plan_file_defaults, plan_file_notes),
+	COMMAND("plan check", plan_check_run,
+		"whether a file is a plan, and the machines can carry it", plan_file,
+		plan_file_defaults, plan_file_notes),
+	COMMAND("plan read", plan_read_run, "a plan from a file, printed again", plan_file,
+		plan_file_defaults, plan_file_notes),
 	COMMAND("tune", tune_run,
 		"measure this machine; how long each algorithm takes, and which is taken", tune,
 		tune_defaults, tune_notes),

@@ -11,7 +11,6 @@
 /* Those that read their options by themselves. */
 static const struct command *const others[] = {
 	&command_run,
-	&command_plan,
 };
 #define NOTHERS (sizeof(others) / sizeof(others[0]))
 

@@ -1,76 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tutti plan --handoff: who sends what over which NIC. */
 #include "plan.h"
-#include "tool.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_RANKS 4000000
-
-/* "0-7,9" */
-static bool read_ranks(const char *option, const char *text, int **out, int *n)
-{
-	const char *at = text;
-
-	for (;;) {
-		char *end;
-		long first = strtol(at, &end, 10), last = first;
-		int *more;
-
-		if (end != at && *end == '-') {
-			at = end + 1;
-			last = strtol(at, &end, 10);
-		}
-		if (end == at || (*end && *end != ',') || first < 0 || last < first ||
-		    last >= MOST_RANKS) {
-			tool_bad_usage("%s '%s' is no list of ranks, as 0-7,9", option, text);
-			return false;
-		}
-		more = realloc(*out, ((size_t)*n + (size_t)(last - first) + 1) * sizeof(*more));
-		if (!more) {
-			tool_fail("out of memory");
-			return false;
-		}
-		*out = more;
-		while (first <= last)
-			more[(*n)++] = (int)first++;
-		if (!*end)
-			return true;
-		at = end + 1;
-	}
-}
-
-static bool read_sharded(const char *which, struct tutti_handoff_plan_config *config)
-{
-	config->from_sharded = !strcmp(which, "from") || !strcmp(which, "both");
-	config->to_sharded = !strcmp(which, "to") || !strcmp(which, "both");
-	if (config->from_sharded || config->to_sharded)
-		return true;
-	tool_bad_usage("--sharded '%s' is none of from, to and both", which);
-	return false;
-}
-
-bool plan_take_handoff(struct plan_handoff *handoff, int id, const char *value)
-{
-	switch (id) {
-	case PLAN_HANDOFF:
-		handoff->asked = true;
-		return true;
-	case PLAN_FROM:
-		handoff->config.nfrom = 0;
-		return read_ranks("--from", value, &handoff->from, &handoff->config.nfrom);
-	case PLAN_TO:
-		handoff->config.nto = 0;
-		return read_ranks("--to", value, &handoff->to, &handoff->config.nto);
-	case PLAN_SHARDED:
-		return read_sharded(value, &handoff->config);
-	case PLAN_BYTES:
-	default:
-		return cli_size("--bytes", value, 1, &handoff->nbytes);
-	}
-}
+#include "tool.h"
 
 static int print(const struct plan_handoff *handoff, tutti_handoff_plan_t plan,
 		 tutti_plan_format format, bool draw, FILE *to)
@@ -89,17 +24,22 @@ static int print(const struct plan_handoff *handoff, tutti_handoff_plan_t plan,
 	return code;
 }
 
-int plan_show_handoff(const struct plan_source *source, struct plan_handoff *handoff,
+int plan_show_handoff(const struct plan_source *source, const struct plan_handoff *handoff,
 		      tutti_plan_format format, bool draw, bool explain, FILE *to)
 {
+	struct tutti_handoff_plan_config config = TUTTI_HANDOFF_PLAN_CONFIG_INIT;
 	tutti_handoff_plan_t plan = NULL;
 	tutti_status status;
 	int code;
 
-	handoff->config.from = handoff->from;
-	handoff->config.to = handoff->to;
+	config.from = handoff->from.at;
+	config.nfrom = handoff->from.n;
+	config.to = handoff->to.at;
+	config.nto = handoff->to.n;
+	config.from_sharded = (handoff->sharded & PLAN_FROM) != 0;
+	config.to_sharded = (handoff->sharded & PLAN_TO) != 0;
 	status = tutti_handoff_plan_make(source->node_topo, source->nnodes, &source->config,
-					 &handoff->config, &plan);
+					 &config, &plan);
 	if (status)
 		return plan_failed(status);
 	code = print(handoff, plan, format, draw, to);
@@ -109,10 +49,4 @@ int plan_show_handoff(const struct plan_source *source, struct plan_handoff *han
 	}
 	tutti_handoff_plan_free(plan);
 	return code;
-}
-
-void plan_release_handoff(struct plan_handoff *handoff)
-{
-	free(handoff->from);
-	free(handoff->to);
 }

@@ -21,7 +21,7 @@ int plan_failed(tutti_status status)
 /* -- Options ------------------------------------------------------------------------ */
 
 /* "8", "4:16", ":16", "4:" */
-static bool take_channels(const char *label, const char *value, void *self)
+bool plan_take_channels(const char *label, const char *value, void *self)
 {
 	struct tutti_plan_config *const config = self;
 	const char *colon = strchr(value, ':');
@@ -39,46 +39,6 @@ static bool take_channels(const char *label, const char *value, void *self)
 	if (!cli_int(label, least, 0, 1024, &config->min_channels))
 		return false;
 	return !*most || cli_int(label, most, 1, 1024, &config->max_channels);
-}
-
-static bool take_cross(struct plan_source *source, const char *value)
-{
-	if (!strcmp(value, "auto")) {
-		source->config.cross_nic = -1;
-		return true;
-	}
-	return cli_int("--cross-nic", value, 0, 2, &source->config.cross_nic);
-}
-
-bool plan_take_option(struct plan_source *source, int id, const char *value)
-{
-	switch (id) {
-	case TOPO_XML:
-		return cli_store(&(struct cli_option){ .kind = CLI_FILES }, "--xml", value,
-				 &source->xml);
-	case PLAN_NODES:
-		return cli_int("--nodes", value, 1, PLAN_MOST_NODES, &source->nodes);
-	case PLAN_RANKS:
-		return cli_int("--ranks", value, 1, 65536, &source->config.ranks_per_node);
-	case PLAN_PATTERN:
-		source->config.patterns = value;
-		return true;
-	case PLAN_CROSS:
-		return take_cross(source, value);
-	case PLAN_CHANNELS:
-		return take_channels("--channels", value, &source->config);
-	case PLAN_BOTH:
-		source->config.both_ways = 1;
-		return true;
-	case PLAN_ORDER:
-		source->order = value;
-		return true;
-	case PLAN_HOSTFILE:
-		source->hostfile = value;
-		return true;
-	default:
-		return topo_take_option(&source->topo, id, value);
-	}
 }
 
 bool plan_has_machine(const struct plan_source *source)
@@ -347,10 +307,6 @@ int plan_load(struct plan_source *source)
 {
 	int code, hosts;
 
-	if (source->order && source->hostfile)
-		return tool_bad_usage("--order and --hostfile both deal ranks out: give one");
-	if (source->xml.n && source->topo.config.sysfs_root)
-		return tool_bad_usage("--xml and --sysfs are two machines: give one of them");
 	hosts = read_hostfile(source);
 	if (hosts < 0 || !name_machines(source))
 		return TOOL_USAGE;

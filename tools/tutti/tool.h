@@ -18,7 +18,6 @@ enum tool_exit {
 };
 
 extern const struct command command_run;
-extern const struct command command_plan;
 
 /* The verb of this process, which all messages name. */
 void tool_set_verb(const char *verb);

@@ -7,26 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "args.h"
 #include "cli.h"
 #include "tutti/insight.h"
-
-enum {
-	TOPO_XML = ARGS_FIRST_FREE,
-	TOPO_SYSFS,
-	TOPO_DETECT,
-	TOPO_ALL,
-	TOPO_MEASURE,
-	TOPO_NCCL,
-	TOPO_COLOR,
-	TOPO_GPUS,
-	TOPO_FIRST_FREE
-};
-
-#define TOPO_OPTION_GPUS                                                                     \
-	{                                                                                    \
-		TOPO_GPUS, "gpus", "LIST", "these GPUs alone: 0,2,5, 0-3, HOST/0 or bus ids" \
-	}
 
 enum { TOPO_AUTO, TOPO_ALWAYS, TOPO_NEVER };
 
@@ -61,9 +43,6 @@ struct topo_merge_options {
 	const char *rails;
 	bool json;
 };
-
-/* Take an option of the above, or --json. False: it was bad, and said so. */
-bool topo_take_option(struct topo_source *source, int id, const char *value);
 
 int topo_run(void *options);
 int topo_lint_run(void *source);

@@ -11,45 +11,6 @@
 
 #include "tool.h"
 
-bool topo_take_option(struct topo_source *source, int id, const char *value)
-{
-	switch (id) {
-	case TOPO_XML:
-		source->config.xml_file = value;
-		return true;
-	case TOPO_SYSFS:
-		source->config.sysfs_root = value;
-		return true;
-	case TOPO_DETECT:
-		source->config.detect = 1;
-		return true;
-	case TOPO_ALL:
-		source->config.all = 1;
-		return true;
-	case TOPO_MEASURE:
-		source->config.measure = 1;
-		return true;
-	case TOPO_NCCL:
-		source->config.nccl_model = 1;
-		return true;
-	case TOPO_GPUS:
-		source->config.gpus = value;
-		return true;
-	case TOPO_COLOR: {
-		static const char *const words[] = { "auto", "always", "never", NULL };
-		const struct cli_option color = { .kind = CLI_WORD, .words = words };
-
-		return cli_store(&color, "--color", value, &source->color);
-	}
-	case ARGS_JSON:
-		source->json = true;
-		return true;
-	default:
-		tool_bad_usage("takes no argument, it was given '%s'", value);
-		return false;
-	}
-}
-
 static bool is_file(const char *path)
 {
 	struct stat info;
