@@ -8,6 +8,7 @@
 #include "perf.h"
 #include "ping.h"
 #include "plan.h"
+#include "run.h"
 #include "show.h"
 #include "topo.h"
 #include "tune.h"
@@ -146,6 +147,62 @@ static const char ping_notes[] =
 	"comparison of the pairs finds.\n"
 	"Exit code 1: something is wrong; what is only remarkable is printed and does not "
 	"count.\n" LAUNCHED;
+
+/* -- run ------------------------------------------------------------------------------ */
+
+#define OPTIONS struct run_options
+static const struct cli_option run[] = {
+	PROGRAM(job.program, "program of the ranks", .is_optional = true),
+	INT('n', "nranks", "RANKS", job.nranks, 1, 1 << 16, "how many processes to start"),
+	TEXTS(0, "hosts", "HOST[:RANKS],...", hosts, "start them on these hosts"),
+	PATHS(0, "hostfile", "FILE", hostfiles,
+	      "the same: lines of HOST[:RANKS] or HOST slots=RANKS"),
+	TEXT(0, "rsh", "COMMAND", shell, "how to reach a host (" RUN_SHELL ")"),
+	INT(0, "port", "PORT", port, 1, 65535,
+	    "where rank 0 listens on the first host (a free one)"),
+	FLAG(0, "tag", job.tag, "print [RANK] in front of every line they print"),
+	FLAG(0, "no-bind", job.no_bind, "do not share the cores out among the ranks"),
+	FLAG(0, "keep-going", job.keep_going, "a rank that fails does not end the others"),
+	FLAG(0, "shared-malloc", job.shared_malloc,
+	     "their large allocations are where other ranks of the host reach them"),
+	INT(0, "gpus", "N", job.gpus, 1, 64,
+	    "each has N devices of CUDA, which are memory of the host, and NCCL"),
+	FLAG(0, "json", job.json, "print how it ended as JSON, after the output of the ranks"),
+	FLAG(0, "agent", is_agent, "read the job from standard input: how --hosts starts ranks"),
+	END,
+};
+#undef OPTIONS
+
+static const struct run_options run_defaults = { .shell = RUN_SHELL };
+
+static const char run_notes[] =
+	"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
+	"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
+	"that ranks may copy from each other. Rank 0 reads our standard input.\n"
+	"Where there are as many cores as ranks, each rank gets its share of them; where\n"
+	"there are 2, 3... times as many ranks, neighbours share a core.\n"
+	"If one rank fails, all are ended: its exit code, or 128 + its signal, is ours. With\n"
+	"--keep-going the others go on, for programs that shrink their communicator and do\n"
+	"without it: our exit code is then the first one other than 0 that a rank ended with;\n"
+	"ranks that were killed count only if none ended with 0.\n"
+	"With --shared-malloc a preloaded library has malloc() take allocations of at least\n"
+	"TUTTI_SHARED_MALLOC_LEAST bytes from memory that all ranks of the host address, so\n"
+	"that collectives on them move each byte once. fork() copies it. For programs that use\n"
+	"libtutti.so: it does nothing for those that are linked to libtutti.a.\n"
+	"With --gpus preloaded libraries are CUDA's runtime and driver and NCCL for programs of\n"
+	"them: the N devices of each process are memory of this host, and collectives are "
+	"Tutti's.\nThey have the PCI bus ids of the GPUs in TUTTI_TOPO_FILE, if that is set.\n"
+	"A kernel of a program is an error that names it. Without -n one process is started.\n"
+	"The ranks meet in a folder below TMPDIR, /tmp or /dev/shm.\n"
+	"126: the program cannot be run, 127: it was not found.\n"
+	"\n"
+	"With --hosts or --hostfile, ssh starts this program, which must have the same path\n"
+	"there, on each host, and it starts the ranks, in the same folder as here, with our\n"
+	"TUTTI_ variables. Ranks are dealt out to the hosts in their order, evenly, or as many\n"
+	"to each as it says; they meet at the name of the first host, so all of them must know\n"
+	"it by that name. Each gets TUTTI_COMM_ID and, over the remote shell's standard\n"
+	"input, TUTTI_COMM_SECRET; its own standard input is empty. Where a remote shell\n"
+	"ends, so do the ranks there, and with them all others.\n";
 
 /* -- show ----------------------------------------------------------------------------- */
 
@@ -417,6 +474,8 @@ const struct cli_command commands[] = {
 	COMMAND("ping", ping_run,
 		"what each lane between the nodes carries, and what is wrong with it", ping,
 		ping_defaults, ping_notes),
+	COMMAND("run", run_run, "start the ranks of a program on this machine, or on several", run,
+		run_defaults, run_notes),
 	COMMAND("show", show_run, "the steps of an algorithm, or the proof of one in a file", show,
 		show_defaults, show_notes),
 	COMMAND("topo", topo_run, "how a machine is wired, and what is wrong with it", topo,

@@ -5,8 +5,7 @@
 /* Names of hosts and how many ranks each gets. Owner: the caller, by hosts_free(). */
 
 #include <stdbool.h>
-
-#include "args.h"
+#include <stddef.h>
 
 struct host {
 	char *name; /* as a remote shell takes it: "user@node3" */

@@ -8,12 +8,6 @@
 #include "names.h"
 #include "tool.h"
 
-/* Those that read their options by themselves. */
-static const struct command *const others[] = {
-	&command_run,
-};
-#define NOTHERS (sizeof(others) / sizeof(others[0]))
-
 /* The i-th verb that stands by itself. */
 static const char *verb_at(const void *self, int i)
 {
@@ -30,8 +24,6 @@ static void print_verbs(FILE *to)
 	for (const struct cli_command *command = commands; command->name; command++)
 		if (!strchr(command->name, ' '))
 			fprintf(to, "  %-10s  %s\n", command->name, command->summary);
-	for (size_t i = 0; i < NOTHERS; i++)
-		fprintf(to, "  %-10s  %s\n", others[i]->name, others[i]->summary);
 	fprintf(to, "\n'tutti VERB --help' says more about a verb.\n");
 }
 
@@ -110,15 +102,6 @@ int main(int argc, char **argv)
 		return finish(TOOL_GOOD);
 	}
 	words += wants_help;
-	for (size_t i = 0; i < NOTHERS; i++)
-		if (!strcmp(words[0], others[i]->name)) {
-			struct args args = { .command = others[i],
-					     .argv = words + 1,
-					     .argc = (int)(end - words) - 1 };
-
-			tool_set_verb(others[i]->name);
-			return finish(others[i]->run(&args));
-		}
 	command = find_command(&words);
 	if (!command)
 		return unknown_verb(words[0]);

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "cli.h"
 #include "hosts.h"
 
 #define RUN_PORT_LINE "tutti-run-port "
@@ -33,6 +34,20 @@ struct job {
 	char address[320]; /* host:port of rank 0 */
 	char secret[65];
 };
+
+/* How a host is reached: no question on the terminal, as several would ask at once; and a host that
+ * is gone is noticed. */
+#define RUN_SHELL "ssh -x -o BatchMode=yes -o ServerAliveInterval=10"
+
+struct run_options {
+	struct job job;
+	struct cli_list hosts, hostfiles;
+	const char *shell;
+	int port; /* 0: a free one */
+	bool is_agent;
+};
+
+int run_run(void *options);
 
 /* Run the ranks of this host; the exit code. */
 int run_guarded(struct job *job);

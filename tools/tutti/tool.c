@@ -52,40 +52,6 @@ int tool_bad_usage(const char *fmt, ...)
 	return TOOL_USAGE;
 }
 
-const char *tool_collective_name(const void *self, int i)
-{
-	(void)self;
-	return i < TUTTI_COLLECTIVE_COUNT ? tutti_collective_name((tutti_collective)i) : NULL;
-}
-
-static const char *algorithm_name(const void *coll, int i)
-{
-	return tutti_algorithm_name(*(const tutti_collective *)coll, i);
-}
-
-bool tool_find_collective(const char *name, tutti_collective *out)
-{
-	const struct names names = { tool_collective_name, NULL };
-	const int found = names_choose(&names, "there is no collective", name);
-
-	*out = (tutti_collective)found;
-	return found >= 0;
-}
-
-bool tool_find_algorithm(tutti_collective coll, const char *name)
-{
-	const struct names names = { algorithm_name, &coll };
-	char what[64];
-
-	if (!tutti_algorithm_name(coll, 0)) {
-		tool_bad_usage("%s has no algorithm '%s': it has none to choose from",
-			       tutti_collective_name(coll), name);
-		return false;
-	}
-	snprintf(what, sizeof(what), "%s has no algorithm", tutti_collective_name(coll));
-	return names_choose(&names, what, name) >= 0;
-}
-
 bool tool_print_json(json_t *object)
 {
 	const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9);
@@ -104,6 +70,17 @@ const char *tool_why(tutti_comm_t comm, tutti_status status)
 	const char *text = tutti_last_error(comm);
 
 	return text[0] ? text : tutti_status_string(status);
+}
+
+const char *tool_collective_name(const void *self, int i)
+{
+	(void)self;
+	return i < TUTTI_COLLECTIVE_COUNT ? tutti_collective_name((tutti_collective)i) : NULL;
+}
+
+static const char *algorithm_name(const void *coll, int i)
+{
+	return tutti_algorithm_name(*(const tutti_collective *)coll, i);
 }
 
 FILE *tool_open_output(const char *path)
@@ -133,4 +110,18 @@ json_t *tool_json_lines(const char *text)
 		text += len + (text[len] == '\n');
 	}
 	return list;
+}
+
+bool tool_find_algorithm(tutti_collective coll, const char *name)
+{
+	const struct names names = { algorithm_name, &coll };
+	char what[64];
+
+	if (!tutti_algorithm_name(coll, 0)) {
+		tool_bad_usage("%s has no algorithm '%s': it has none to choose from",
+			       tutti_collective_name(coll), name);
+		return false;
+	}
+	snprintf(what, sizeof(what), "%s has no algorithm", tutti_collective_name(coll));
+	return names_choose(&names, what, name) >= 0;
 }

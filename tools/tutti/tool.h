@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "args.h"
 #include "tutti/insight.h"
 
 enum tool_exit {
@@ -16,8 +15,6 @@ enum tool_exit {
 	TOOL_FINDING = 1, /* something is wrong, or a check failed */
 	TOOL_USAGE = 2
 };
-
-extern const struct command command_run;
 
 /* The verb of this process, which all messages name. */
 void tool_set_verb(const char *verb);
@@ -30,8 +27,7 @@ int tool_bad_usage(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 
 /* The i-th one, NULL behind the last; self is nothing. */
 const char *tool_collective_name(const void *self, int i);
-/* Find by name. False: unknown, and the message says which there are. */
-bool tool_find_collective(const char *name, tutti_collective *out);
+/* Whether a collective has it. False: it has not, and the message says which there are. */
 bool tool_find_algorithm(tutti_collective coll, const char *name);
 
 /* A file to write, or for NULL our output; NULL: it cannot be, and that is printed. Then close it: the exit

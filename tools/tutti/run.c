@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tutti run: start the ranks of a program on this machine. */
+#include "run.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,25 +14,8 @@
 
 #include "hosts.h"
 #include "launch.h"
-#include "run.h"
 #include "run_preload.h"
 #include "tool.h"
-
-enum {
-	OPT_TAG = ARGS_FIRST_FREE,
-	OPT_NO_BIND,
-	OPT_KEEP_GOING,
-	OPT_SHARED_MALLOC,
-	OPT_GPUS,
-	OPT_HOSTS,
-	OPT_HOSTFILE,
-	OPT_SHELL,
-	OPT_PORT,
-	OPT_AGENT
-};
-
-/* No question on the terminal, as several would ask at once; and a host that is gone is noticed. */
-#define SHELL_USUAL "ssh -x -o BatchMode=yes -o ServerAliveInterval=10"
 
 /* What a shell says: 126 is there but cannot be run, 127 is not there. */
 #define EXIT_NOT_RUNNABLE 126
@@ -256,142 +239,46 @@ int run_guarded(struct job *job)
 	return code;
 }
 
-struct choice {
-	struct job job;
-	struct hosts hosts;
-	const char *shell;
-	int port;
-	bool is_agent;
-};
-
-/* One option; the exit code, or -1 to go on. */
-static int take_option(int id, const char *value, struct choice *choice)
+/* The hosts that were named, in their order. */
+static int read_hosts(const struct run_options *options, struct hosts *out)
 {
-	struct job *job = &choice->job;
-
-	if (id == ARGS_HELP)
-		return TOOL_GOOD;
-	if (id == ARGS_BAD || (id == 'n' && !cli_int("-n", value, 1, 1 << 16, &job->nranks)) ||
-	    (id == OPT_GPUS && !cli_int("--gpus", value, 1, 64, &job->gpus)) ||
-	    (id == OPT_PORT && !cli_int("--port", value, 1, 65535, &choice->port)) ||
-	    (id == OPT_HOSTS && !hosts_parse(value, &choice->hosts)))
-		return TOOL_USAGE;
-	if (id == OPT_HOSTFILE && !hosts_read(value, &choice->hosts))
-		return TOOL_FINDING;
-	if (id == OPT_SHELL)
-		choice->shell = value;
-	choice->is_agent |= id == OPT_AGENT;
-	job->tag |= id == OPT_TAG;
-	job->no_bind |= id == OPT_NO_BIND;
-	job->keep_going |= id == OPT_KEEP_GOING;
-	job->shared_malloc |= id == OPT_SHARED_MALLOC;
-	job->json |= id == ARGS_JSON;
-	return -1;
+	for (int i = 0; i < options->hosts.n; i++)
+		if (!hosts_parse(options->hosts.at[i], out))
+			return TOOL_USAGE;
+	for (int i = 0; i < options->hostfiles.n; i++)
+		if (!hosts_read(options->hostfiles.at[i], out))
+			return TOOL_FINDING;
+	return TOOL_GOOD;
 }
 
-static int run_choice(const struct args *args, struct choice *choice, bool has_program)
+static int run_somewhere(struct run_options *options, struct hosts *hosts)
 {
-	struct job *job = &choice->job;
+	struct job *const job = &options->job;
 
-	if (choice->is_agent)
-		return run_agent();
 	/* Programs of NCCL often have all ranks in one process. */
-	if (!job->nranks && !choice->hosts.n && job->gpus)
+	if (!job->nranks && !hosts->n && job->gpus)
 		job->nranks = 1;
-	if (!job->nranks && !choice->hosts.n)
+	if (!job->nranks && !hosts->n)
 		return tool_bad_usage("say how many ranks to start: -n RANKS");
-	if (!has_program)
+	if (!job->program)
 		return tool_bad_usage("say which program to run");
-	/* The last word taken was the program; argv ends with a NULL. */
-	job->program = args->argv + args->pos - 1;
-	if (choice->hosts.n) {
-		job->nranks = hosts_deal(&choice->hosts, job->nranks);
-		return job->nranks ? run_on_hosts(job, &choice->hosts, choice->shell, choice->port)
-				   : TOOL_USAGE;
-	}
-	return make_dir(job) ? run_guarded(job) : TOOL_FINDING;
+	if (!hosts->n)
+		return make_dir(job) ? run_guarded(job) : TOOL_FINDING;
+	job->nranks = hosts_deal(hosts, job->nranks);
+	return job->nranks ? run_on_hosts(job, hosts, options->shell, options->port) : TOOL_USAGE;
 }
 
-static int run(struct args *args)
+int run_run(void *self)
 {
-	struct choice choice = { .shell = SHELL_USUAL };
-	const char *value;
-	int id, code = -1;
+	struct run_options *const options = self;
+	struct hosts hosts = { 0 };
+	int code;
 
-	while (code < 0 && (id = args_next(args, &value)) != ARGS_END && id != ARGS_POSITIONAL)
-		code = take_option(id, value, &choice);
-	if (code < 0)
-		code = run_choice(args, &choice, id == ARGS_POSITIONAL);
-	hosts_free(&choice.hosts);
+	if (options->is_agent)
+		return run_agent();
+	code = read_hosts(options, &hosts);
+	if (code == TOOL_GOOD)
+		code = run_somewhere(options, &hosts);
+	hosts_free(&hosts);
 	return code;
 }
-
-static const struct args_option options[] = {
-	{ 'n', "nranks", "RANKS", "how many processes to start" },
-	{ OPT_HOSTS, "hosts", "HOST[:RANKS],...", "start them on these hosts" },
-	{ OPT_HOSTFILE, "hostfile", "FILE", "the same, a HOST[:RANKS] or HOST slots=RANKS a line" },
-	{ OPT_SHELL, "rsh", "COMMAND", "how to reach a host (" SHELL_USUAL ")" },
-	{ OPT_PORT, "port", "PORT", "where rank 0 listens on the first host (a free one)" },
-	{ OPT_TAG, "tag", NULL, "print [RANK] in front of every line they print" },
-	{ OPT_NO_BIND, "no-bind", NULL, "do not share the cores out among the ranks" },
-	{ OPT_KEEP_GOING, "keep-going", NULL, "a rank that fails does not end the others" },
-	{ OPT_SHARED_MALLOC, "shared-malloc", NULL,
-	  "have their large allocations where other ranks of the host reach them" },
-	{ OPT_GPUS, "gpus", "N",
-	  "each has N devices of CUDA, which are memory of the host, and NCCL" },
-	{ ARGS_JSON, "json", NULL, "print how it ended as JSON, after the output of the ranks" },
-	{ OPT_AGENT, "agent", NULL, "read what to start from standard input: how --hosts does it" },
-	{ 0 },
-};
-
-const struct command command_run = {
-	.name = "run",
-	.summary = "start the ranks of a program on this machine, or on several",
-	.usage = "run {-n RANKS | --hosts HOSTS | --hostfile FILE} [--tag] [--no-bind]\n"
-		 "                 [--keep-going] [--shared-malloc] [--gpus N] [--] PROGRAM "
-		 "[ARGUMENTS...]",
-	.notes =
-		"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
-		"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
-		"that ranks may copy from each other. Rank 0 reads our standard input.\n"
-		"Where there are as many cores as ranks, each rank gets its share of them; where\n"
-		"there are 2, 3... times as many ranks, neighbours share a core.\n"
-		"One rank fails, all are ended: its exit code, or 128 + its signal, is ours. With\n"
-		"--keep-going the others go on, for programs that shrink their communicator and "
-		"do\n"
-		"without it: our exit code is then the first that a rank ended with itself and "
-		"that\n"
-		"is not 0; ranks that were killed count only if none ended with 0.\n"
-		"With --shared-malloc a preloaded library has malloc() take allocations of at "
-		"least\n"
-		"TUTTI_SHARED_MALLOC_LEAST bytes from memory that all ranks of the host address, "
-		"so\n"
-		"that collectives on them move each byte once. fork() copies it. For programs that "
-		"use\n"
-		"libtutti.so: it does nothing for those that are linked to libtutti.a.\n"
-		"With --gpus preloaded libraries are CUDA's runtime and driver and NCCL for "
-		"programs "
-		"of\n"
-		"them: the N devices of each process are memory of this host, and collectives are "
-		"Tutti's.\n"
-		"They have the PCI bus ids of the GPUs in TUTTI_TOPO_FILE, if that is set.\n"
-		"A kernel of a program is an error that names it. Without -n one process is "
-		"started.\n"
-		"The ranks meet in a folder below TMPDIR, /tmp or /dev/shm.\n"
-		"126: the program cannot be run, 127: it was not found.\n"
-		"\n"
-		"With --hosts or --hostfile, ssh starts this program, which must have the same "
-		"path\n"
-		"there, on each host, and it the ranks, in the same folder as here, with our "
-		"TUTTI_\n"
-		"variables. Ranks are dealt out to the hosts in their order, evenly, or as many "
-		"to\n"
-		"each as it says; they meet at the name of the first host, so all of them must "
-		"know\n"
-		"it by that name. Each gets TUTTI_COMM_ID and, over the remote shell's standard\n"
-		"input, TUTTI_COMM_SECRET; its own standard input is empty. Where a remote shell\n"
-		"ends, so do the ranks there, and with them all others.\n",
-	.options = options,
-	.stop_at_positional = true,
-	.run = run,
-};
