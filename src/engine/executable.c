@@ -5,18 +5,18 @@
 
 #include "engine/connect.h"
 #include "util/error.h"
+#include "util/measured.h"
 #include "util/mem.h"
 
 /* How many blocks of a call may be under way at once: enough to hide a hop, few
- * enough to stay in the cache. A network with several lanes brings some blocks much
- * later than others, and what it shares with others comes in gusts. Powers of two. */
-#define WINDOW          4
-#define WINDOW_OF_LANES 16
+ * enough to stay in the cache. Over a network there are up to TTI_WINDOW_OF_LINK,
+ * because several lanes bring some blocks much later than others. Powers of two. */
+#define WINDOW         4
 /* Scratch has room for so many chunks of the window. */
-#define SCRATCH_CHUNKS  8
+#define SCRATCH_CHUNKS 8
 /* How many blocks a stage is behind the one before it: one is on its way while the next one
  * is begun. */
-#define STAGE_SKEW      2
+#define STAGE_SKEW     2
 
 static void count_messages(const struct tti_compiled *prog, size_t *in, size_t *out)
 {
@@ -44,10 +44,10 @@ static void *array(struct tti_executable *exec, size_t count, size_t nbytes)
 
 /* The more links to other hosts carry something at once the fewer blocks keep the wire busy, and
  * the more harm is done by flows that get far ahead of others: those are late then, and what
- * waits for many of them at one port overflows (measured: docs/performance.md). */
+ * waits for many of them at one port overflows. */
 static int32_t choose_window(const struct tti_engine *engine, const struct tti_compiled *prog)
 {
-	int32_t links[2] = { 0 }, most, window = WINDOW_OF_LANES;
+	int32_t links[2] = { 0 }, most, window = TTI_WINDOW_OF_LINK;
 
 	for (int i = 0; i < prog->nqueues; i++)
 		links[prog->queue[i].is_send != 0] +=
@@ -55,7 +55,7 @@ static int32_t choose_window(const struct tti_engine *engine, const struct tti_c
 	most = links[0] > links[1] ? links[0] : links[1];
 	if (prog->nscratch > SCRATCH_CHUNKS || most == 0)
 		return WINDOW;
-	while (window > WINDOW && window * most > WINDOW_OF_LANES)
+	while (window > WINDOW && window * most > TTI_WINDOW_OF_LINK)
 		window /= 2;
 	return window;
 }

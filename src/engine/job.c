@@ -4,14 +4,7 @@
 #include "engine/connect.h"
 #include "engine/program.h"
 #include "engine/rndv.h"
-
-/* Of a transfer: the last one is all that is read with nothing written beside. Measured on an
- * AMD EPYC (docs/performance.md). */
-#define PIECES 16
-
-/* Of fewer messages each wakes: ranks that are woken all at once are let in one after the other beside
- * other work, and some late, which costs more than so few wakes (docs/performance.md). */
-#define COUNTED_LEAST 4
+#include "util/measured.h"
 
 size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 {
@@ -19,9 +12,9 @@ size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 	const size_t least = port->transport->piece_bytes, most = port->slot_bytes;
 	size_t piece;
 
-	if (least == 0 || !engine->config.cuts || nbytes / PIECES >= most)
+	if (least == 0 || !engine->config.cuts || nbytes / TTI_TRANSFER_PIECES >= most)
 		return most;
-	piece = (nbytes / PIECES + least - 1) / least * least;
+	piece = (nbytes / TTI_TRANSFER_PIECES + least - 1) / least * least;
 	if (piece < least)
 		piece = least;
 	return piece < most ? piece : most;
@@ -102,7 +95,7 @@ uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **firs
 		all += exec->linked[index].op->nin;
 		missing += count_missing(job, index, first);
 	}
-	if (all >= COUNTED_LEAST)
+	if (all >= TTI_WAKE_COUNTED_LEAST)
 		return missing;
 	return missing && job->program.in_order;
 }

@@ -18,7 +18,7 @@ static inline tutti_status tti_job_wait_for(struct tti_job *job, bool (*poll)(st
 	struct tti_wait wait = { 0 };
 	bool waits = false, has_waited = false;
 
-	/* Measured: worth 2 % where ranks share cores, and nothing or less where they spin. */
+	/* This gains 2 % where ranks share cores, and nothing or less where they spin. */
 	if (job->engine->config.oversubscribed && job->engine->nactive == 0)
 		job->wait = &wait;
 	for (;;) {

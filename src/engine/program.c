@@ -7,6 +7,7 @@
 #include "engine/rndv.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/measured.h"
 #include "util/mem.h"
 
 /* Running a compiled program as its messages come, several blocks at once.
@@ -361,11 +362,8 @@ int tti_program_blame(const struct tti_job *job)
 	return blamed;
 }
 
-#define LARGE_CHUNK ((size_t)4 << 20)
-
-/* Two vectors that the caches do not hold: what is only copied into them is written past the
- * caches, which saves reading it first (measured: 0.9 of the time for 16 MiB on two ranks, 0.8
- * on four; no difference while they do hold them). */
+/* Whether the caches do not hold two vectors of this call. Then copies into them are written past the
+ * caches. */
 static bool is_large(const struct tti_engine *engine, const struct tti_executable *exec,
 		     const struct tti_layout *layout)
 {
@@ -374,7 +372,7 @@ static bool is_large(const struct tti_engine *engine, const struct tti_executabl
 
 	/* What comes from one rank alone is seldom read soon by this one. */
 	if (layout->by_chunk)
-		return layout->chunk_count * layout->type_size >= LARGE_CHUNK;
+		return layout->chunk_count * layout->type_size >= TTI_COPY_PAST_CACHES;
 	return count >= engine->config.cache_bytes / 2 / layout->type_size;
 }
 

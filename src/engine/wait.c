@@ -6,29 +6,15 @@
 
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/measured.h"
 #include "util/thread.h"
 
-/* Spinning is short even on a core of one's own: on a machine that is busy with something else
- * the peer may need this core to answer at all. */
-#define YIELD_NS     (200 * 1000)
 #define NAP_NS       (5 * TTI_NS_PER_MS)
 #define NAP_MIXED_NS (50 * 1000)
 #define REPORT_NS    (50 * TTI_NS_PER_MS)
 
-/* Where each rank has a core, and nobody else wants it, a wait may go on for longer than it takes to wake many:
- * else ranks that have once slept all sleep again at each call, as each waits until others were woken. Sixteen
- * ranks on sixteen cores then took 300 us for 8 bytes in place of 3. */
-#define YIELD_OWN_NS (2 * TTI_NS_PER_MS)
-
-/* Where all peers are over a network, who sleeps may be woken on another core than before, where
- * the system sees less to do: two ranks that had a core each then share one for a while. So
- * only long waits sleep. */
-#define YIELD_NET_NS (20 * TTI_NS_PER_MS)
-
 /* See wait.h. */
-#define LONG_NS            (500 * 1000)
-#define LONG_IN            80
-#define LEVEL_MOST         (LONG_IN * 5 / 2)
+#define LEVEL_MOST         (TTI_LONG_YIELD_IN * 5 / 2)
 #define EXPENSIVE_FIRST_NS (20 * TTI_NS_PER_MS)
 #define EXPENSIVE_MOST_NS  (1000 * TTI_NS_PER_MS)
 
@@ -81,9 +67,9 @@ void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns,
 	yields->level -= (int64_t)(nshort < LEVEL_MOST ? nshort : LEVEL_MOST);
 	if (yields->level < 0)
 		yields->level = 0;
-	if (took_ns <= LONG_NS)
+	if (took_ns <= TTI_LONG_YIELD_NS)
 		return;
-	yields->level += LONG_IN;
+	yields->level += TTI_LONG_YIELD_IN;
 	if (yields->level < LEVEL_MOST)
 		return;
 	yields->level = LEVEL_MOST;
@@ -212,10 +198,10 @@ static tutti_status look_for_trouble(const struct tti_engine *engine)
 static int64_t awake_ns(const struct tti_engine *engine)
 {
 	if (self.yields.expensive_until_ns)
-		return YIELD_NS;
-	return engine->is_net                  ? YIELD_NET_NS
-	       : engine->config.oversubscribed ? YIELD_NS
-					       : YIELD_OWN_NS;
+		return TTI_AWAKE_NS;
+	return engine->is_net                  ? TTI_AWAKE_NET_NS
+	       : engine->config.oversubscribed ? TTI_AWAKE_NS
+					       : TTI_AWAKE_OWN_NS;
 }
 
 bool tti_wait_briefly(struct tti_wait *wait, const struct tti_engine *engine)

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "util/clock.h"
+#include "util/measured.h"
 #include "util/sanitizer.h"
 
-/* Two things that AMD's processors do slowly (measured on a Zen 4, docs/performance.md), so
- * there
+/* Two things that AMD's processors do slowly (util/measured.h), so there
  *   - a line that another core has read is written past the caches: to make it one's own
  *     again takes some 30 ns for each, one after the other. Between near cores it takes 7 to 9,
  *     and nothing where writer and reader take turns on one core: then memory is slower. Who
@@ -17,17 +17,13 @@
  *     has read, but where the target is up to 15 bytes behind the source, counted modulo 4 KiB,
  *     16 times as long, and up to 31 no less than the loop. So no copy is left to the C library,
  *     which does not look. */
-#define PAST_LEAST   ((size_t)2 << 10)
-#define VECTOR_LEAST ((size_t)1 << 10)
-#define STRING_LEAST ((size_t)4 << 10)
-#define ALIAS_BYTES  ((uintptr_t)4 << 10)
-#define ALIAS_LEAST  32
+#define ALIAS_BYTES ((uintptr_t)4 << 10)
+#define ALIAS_LEAST 32
 
 /* A part of one copy in so many is timed, the clock's own time included. */
-#define TIMED_BYTES  ((size_t)4 << 10)
-#define TIMED_FAR    63
-#define TIMED_NEAR   7
-#define NEAR_LINE_NS 16
+#define TIMED_BYTES ((size_t)4 << 10)
+#define TIMED_FAR   63
+#define TIMED_NEAR  7
 
 #define LINE_BYTES 64
 
@@ -110,10 +106,12 @@ static inline void demote(char *line)
 
 static void copy_cached(void *dst, const void *src, size_t nbytes)
 {
-	const enum tti_isa best =
-		nbytes >= VECTOR_LEAST && tti_is_amd() ? tti_reduce_best_isa() : TTI_ISA_SCALAR;
+	const enum tti_isa best = nbytes >= TTI_COPY_VECTOR_LEAST && tti_is_amd()
+					  ? tti_reduce_best_isa()
+					  : TTI_ISA_SCALAR;
 
-	if (nbytes >= STRING_LEAST && tti_is_amd() && !is_alias(dst, src) && has_fast_strings())
+	if (nbytes >= TTI_COPY_STRING_LEAST && tti_is_amd() && !is_alias(dst, src) &&
+	    has_fast_strings())
 		tti_copy_string(dst, src, nbytes);
 	else if (best == TTI_ISA_AVX512)
 		tti_copy_avx512(dst, src, nbytes);
@@ -170,13 +168,13 @@ void tti_copy_for_reader(void *dst, const void *src, size_t nbytes)
 
 void tti_copy_way_note(struct tti_copy_way *way, size_t nbytes, int64_t ns)
 {
-	way->is_near = ns < (int64_t)(nbytes / 64 * NEAR_LINE_NS);
+	way->is_near = ns < (int64_t)(nbytes / 64 * TTI_NEAR_LINE_NS);
 	way->left = way->is_near ? TIMED_NEAR : TIMED_FAR;
 }
 
 bool tti_copies_past(size_t nbytes)
 {
-	return nbytes >= PAST_LEAST && tti_is_amd();
+	return nbytes >= TTI_COPY_PAST_LEAST && tti_is_amd();
 }
 
 bool tti_copy_way_through(struct tti_copy_way *way, size_t nbytes)

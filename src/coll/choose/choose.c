@@ -30,11 +30,13 @@ struct rule {
 	double least_us;
 };
 
+/* Measured on the Xeon and the EPYC of util/measured.h, of two cores each; rows of OWN_CORES, and the 4.2 us, on the
+ * Rapids, of sixteen. docs/performance.md has the figures. A tune file goes before these rules. */
 static const struct rule rules[] = {
 	/* A memory program of ordinary memory gains one copy in place of two, against its calls and the
 	 * meetings of all ranks, which are dear where ranks share cores. Past the caches its copies
 	 * read each line that they write, and reduce and reduce_scatter gain nothing, as slots are
-	 * combined from where they are (measured: docs/performance.md). */
+	 * combined from where they are. */
 	{ TUTTI_ALL_REDUCE, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },
 	{ TUTTI_BROADCAST, COPIED, ANY_RANKS, 8 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_GATHER, COPIED, ANY_RANKS, 32 * MIB, "memory", 4.2 },
@@ -43,16 +45,14 @@ static const struct rule rules[] = {
 	{ TUTTI_ALL_TO_ALL, COPIED_CROWDED, 4, 8 * MIB, "memory", 4.2 },
 	/* In shared memory: a fan-out is one write, an n-ary reduction one pass, so
 	 * one hop beats all that saves messages, until n^2 slots are too many. */
-	/* One hop in place of two is worth more bytes where a hop is a change of
-	 * process (measured: docs/performance.md). */
+	/* One hop in place of two is worth more bytes where a hop is a change of process. */
 	{ TUTTI_ALL_REDUCE, CROWDED, 4, 32 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, CROWDED, 8, 16 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, CROWDED, 16, 8 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 2, 64 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 4, 16 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 8, 8 * KIB, "exchange", 0 },
-	/* More ranks that run at the same time are in each other's way where all read from all (measured:
-	 * docs/performance.md, Sixteen cores). */
+	/* More ranks that run at the same time are in each other's way where all read from all. */
 	{ TUTTI_ALL_REDUCE, OWN_CORES, ANY_RANKS, 4 * KIB, "recursive_doubling", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, 2 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, ANY_BYTES, "direct", 0 },

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How finely an algorithm cuts the data, and how much of it goes in a message. */
 #include "coll/choose/choose_parts.h"
+#include "util/measured.h"
 
 #define KIB ((size_t)1024)
 
-/* direct: two slots of this for each peer stay in the L2 cache; less would cost more
- * rounds than it saves misses (measured: docs/performance.md). Where two ranks have a core each
- * they wait for each other at each message: there are fewer of them. */
-#define DIRECT_SLICE    (64 * KIB)
-#define PAIR_SLICE      (256 * KIB)
 /* Pipelines want several blocks per hop, but none so small that the cost of a
  * message shows. */
 #define PIPELINE_BLOCKS 4
 #define SLICE_LEAST     (16 * KIB)
-/* Parts of what a round of a ring carries: as many as there are slots on a link. Messages
- * are that part of what goes over a link, but not small (measured: docs/performance.md). */
-#define RING_PARTS      8
-#define LINK_SLICES     256
-#define LINK_LEAST      (32 * KIB)
 /* Slices are cut at cache lines. */
 #define SLICE_ALIGN     ((size_t)64)
 
@@ -47,7 +38,8 @@ static size_t ring_slice(const struct tti_choice_input *input, const struct tti_
 	const size_t passed = input->nbytes / groups * (groups - 1) / links;
 	const size_t times = input->coll == TUTTI_ALL_REDUCE ? 2 : 1;
 
-	return clamp(passed / LINK_SLICES * times, most < LINK_LEAST ? most : LINK_LEAST, most);
+	return clamp(passed / TTI_LINK_SLICES * times,
+		     most < TTI_LINK_LEAST ? most : TTI_LINK_LEAST, most);
 }
 
 /* Two that send as much as they get: nobody is ahead, as the root of a broadcast is, whose
@@ -62,7 +54,7 @@ static size_t choose_slice(const struct tti_choice_input *input, const struct tt
 			   struct tti_cut cut)
 {
 	const bool direct = algo->traits & (TTI_TRAIT_DIRECT | TTI_TRAIT_GROUPS);
-	const size_t step = is_pair(input) ? PAIR_SLICE : DIRECT_SLICE;
+	const size_t step = is_pair(input) ? TTI_PAIR_SLICE : TTI_DIRECT_SLICE;
 	const size_t most =
 		direct ? clamp(step, SLICE_LEAST, input->slot_bytes) : input->slot_bytes;
 
@@ -89,12 +81,12 @@ static int choose_parts(const struct tti_choice_input *input, const struct tti_a
 	/* Of two ranks that gather none passes on what it gets: messages are cut as small as over
 	 * any link, and no smaller. */
 	const size_t least =
-		input->coll == TUTTI_ALL_GATHER && input->n == 2 ? LINK_LEAST : SLICE_LEAST;
+		input->coll == TUTTI_ALL_GATHER && input->n == 2 ? TTI_LINK_LEAST : SLICE_LEAST;
 	size_t parts = 1;
 
 	if (input->nhosts < 2 || !(algo->traits & TTI_TRAIT_RING))
 		return 1;
-	while (parts * chunks < RING_PARTS && round / (2 * parts * chunks) >= least)
+	while (parts * chunks < TTI_RING_PARTS && round / (2 * parts * chunks) >= least)
 		parts *= 2;
 	return (int)parts;
 }

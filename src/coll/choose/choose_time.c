@@ -2,9 +2,7 @@
 /* Between hosts: how long each algorithm should take. */
 #include "coll/choose/choose_parts.h"
 #include "plan/tune/tune.h"
-
-/* What more stripes must save where ranks share cores (measured: docs/performance.md). */
-#define FEWER_STRIPES 0.9
+#include "util/measured.h"
 
 bool tti_choice_knows_hosts(const struct tti_choice_input *input)
 {
@@ -63,7 +61,7 @@ static bool predict(const struct tti_choice_input *input, struct tti_tune_machin
 {
 	const struct tti_tune_constants defaults = tti_tune_defaults().constants;
 	const uint32_t most = algo->traits & TTI_TRAIT_GROUPS ? machine.most : 1;
-	const double worth = input->oversubscribed ? FEWER_STRIPES : 1;
+	const double worth = input->oversubscribed ? TTI_FEWER_STRIPES : 1;
 	enum tti_tune_algo name;
 	bool found = false;
 

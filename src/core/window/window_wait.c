@@ -10,14 +10,14 @@
 #include "engine/wait.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/measured.h"
 
-/* A wait (engine/wait.h) spins so often, yields so long before it sleeps, and sleeps at most so
- * long: the communicator's error state is looked at in between. */
-#define SPINS    200
-#define YIELD_NS (200 * 1000)
+/* A wait (engine/wait.h) spins so often, and yields TTI_AWAKE_NS before it
+ * sleeps. It looks at the error state of the communicator in between. */
+#define SPINS 200
 
 tutti_status tti_window_backoff(struct tutti_window *window, struct tti_window_wait *wait, int peer,
-			      const char *what)
+				const char *what)
 {
 	struct tti_comm *comm = window->comm;
 	int64_t now, timeout_ms;
@@ -45,8 +45,8 @@ tutti_status tti_window_backoff(struct tutti_window *window, struct tti_window_w
 		tti_comm_notify_failure(comm, TUTTI_ETIMEOUT, peer, text);
 		return tti_comm_async_error(comm);
 	}
-	if (!awake || now - wait->since_ns >= YIELD_NS)
-		wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : YIELD_NS / 4;
+	if (!awake || now - wait->since_ns >= TTI_AWAKE_NS)
+		wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : TTI_AWAKE_NS / 4;
 	if (wait->nap_ns > TTI_WINDOW_NAP_NS)
 		wait->nap_ns = TTI_WINDOW_NAP_NS;
 	return TUTTI_OK;

@@ -379,7 +379,7 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 	}
 	port->base.slot_bytes = slot_bytes;
 	port->cores = (int)cores;
-	/* Measured where ranks share cores only: docs/performance.md. */
+	/* Known to gain where ranks share cores only. */
 	port->base.fans_short = port->n > 2 && cores < (uint32_t)port->n;
 	port->has_cores = cores >= (uint32_t)port->n;
 	port->demotes = port->has_cores && tti_copies_for_reader();

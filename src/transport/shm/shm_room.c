@@ -5,30 +5,24 @@
 #include <sys/mman.h>
 
 #include "util/clock.h"
+#include "util/measured.h"
 
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* How much of the buffer is gone round in. Measured on an AMD EPYC (docs/performance.md): a message of
- * 64 KiB from core to core takes 9 us if two places take turns and 2 us if 32 do, since the reader has
- * the cache lines of two places in its L2 cache (1 MiB) and has to give up each. So the round is twice
- * the L2 cache, and not more, which the cache that all cores share would keep less well. Where ranks
- * share cores it is twice as much for all ranks of a core together. A broadcast buffer takes turns in its
- * slots there, as its first reader on a core brings a message into the cache of that core; but short
- * messages go round in more, so that their writer can be far ahead: that saves a context switch for every
- * two messages.
+/* A writer goes round in TTI_SHM_ROUND_BYTES of the buffer where its rank has a core, and in no more, which the cache
+ * that all cores share would keep less well. Where ranks share cores it is twice as much for all ranks of a core
+ * together. A broadcast buffer takes turns in its slots there, as its first reader on a core brings a message into
+ * the cache of that core; but short messages go round in more, so that their writer can be far ahead: that saves a
+ * context switch for every two messages.
  *
- * How much is under way: two pieces of a call, or as many short messages as take no more room. All links
- * of a rank together have little under way, or what is read late has left the caches of its writer. Long
- * broadcasts have their slots and no more.
+ * How much is under way: two pieces of a call, or as many short messages as take no more room. All links of a rank
+ * together have little under way, or what is read late has left the caches of its writer. Long broadcasts have
+ * their slots and no more.
  *
- * Where a reader comes late both ranks switch context for each slot, so more is under way: with eight busy
- * loops on the same two cores, 16 MiB to one rank took 27 to 66 ms through two slots of 256 KiB, and 8 or
- * 9 ms through as many as 8 MiB hold. A buffer is that long for this case; its memory is allocated as it
- * is used. */
-#define ROUND_BYTES  (UINT32_C(2) << 20)   /* of a rank that has a core               */
-#define FAR_BYTES    (UINT32_C(8) << 20)   /* of a rank, while readers come late     */
+ * Where a reader comes late both ranks switch context for each slot, so up to TTI_SHM_LATE_BYTES are under way. A
+ * buffer is that long for this case; its memory is allocated as it is used. */
 #define FLIGHT_BYTES (UINT32_C(256) << 10) /* of all links of a rank                */
 #define FLIGHT_MOST  (UINT32_C(128) << 10)
 #define FLIGHT_LEAST (UINT32_C(16) << 10)
@@ -37,9 +31,6 @@
 #define SHORT_ROUND  (TTI_SHM_HELD * PAGE_BYTES) /* of what all read, where cores are shared */
 #define AHEAD_MOST   (64 * TTI_SHM_PAGE)
 
-/* Shorter than a time slice, and longer than a reader that has its core takes, though it may be filling a
- * buffer itself. Half a millisecond made two ranks that exchange 4 MiB late for ever, at half the rate. */
-#define LATE_NS     (2 * TTI_NS_PER_MS)
 #define LATE_FOR_NS (100 * TTI_NS_PER_MS)
 
 static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
@@ -71,16 +62,17 @@ static size_t buffer_bytes(size_t slot_bytes, int slots, size_t nbytes, int n)
 
 size_t tti_shm_room_bytes(size_t slot_bytes, int slots, int n)
 {
-	return buffer_bytes(slot_bytes, slots, FAR_BYTES, n);
+	return buffer_bytes(slot_bytes, slots, TTI_SHM_LATE_BYTES, n);
 }
 
 void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, size_t slot_bytes, int slots,
 		       int n, int cores, bool is_shared, uint32_t start)
 {
 	const uint32_t nlines = (uint32_t)(nbytes / TTI_SHM_LINE);
-	const uint32_t most =
-		clamp(buffer_bytes(slot_bytes, slots, ROUND_BYTES, n) / TTI_SHM_LINE, 0, nlines);
-	const uint64_t round = (is_shared ? ROUND_BYTES : of_link(ROUND_BYTES, n)) / TTI_SHM_LINE;
+	const uint32_t most = clamp(
+		buffer_bytes(slot_bytes, slots, TTI_SHM_ROUND_BYTES, n) / TTI_SHM_LINE, 0, nlines);
+	const uint64_t round =
+		(is_shared ? TTI_SHM_ROUND_BYTES : of_link(TTI_SHM_ROUND_BYTES, n)) / TTI_SHM_LINE;
 	const uint64_t flight = FLIGHT_BYTES / (uint64_t)(is_shared ? 1 : n);
 
 	memset(room, 0, sizeof(*room));
@@ -152,7 +144,7 @@ uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t lines, uint
 /* The message that was the oldest is read at last. */
 static void note_wait(struct tti_shm_room *room, int64_t now_ns)
 {
-	if (now_ns - room->full_since_ns > LATE_NS)
+	if (now_ns - room->full_since_ns > TTI_SHM_LATE_NS)
 		room->late_until_ns = now_ns + LATE_FOR_NS;
 }
 
