@@ -90,8 +90,14 @@ static void shuffle(struct tti_xml_doc *doc, int host)
 {
 	struct tti_xml *cpu = doc->root->first;
 
-	for (int i = 0; i < host % 7; i++)
-		tti_xml_move(cpu->first, cpu);
+	for (int i = 0; i < host % 7; i++) {
+		struct tti_xml *first = cpu->first;
+
+		tti_xml_unlink(first);
+		first->parent = cpu;
+		*(cpu->last ? &cpu->last->next : &cpu->first) = first;
+		cpu->last = first;
+	}
 }
 
 static void run(const char *name, int nhosts, bool shuffled)

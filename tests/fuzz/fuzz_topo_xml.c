@@ -15,6 +15,7 @@
 #include "insight/plan/job.h"
 #include "insight/topo/paths_check.h"
 #include "plan/plan.h"
+#include "support/xml_edit.h"
 #include "topo/paths/routes.h"
 #include "topo/tree/overlay.h"
 #include "topo/tree/schema.h"
@@ -177,7 +178,7 @@ static void move(struct mutation *mutation)
 		return;
 	to = any_node(mutation, mutation->doc, any(mutation, 8) ? node->parent->name : NULL);
 	if (!is_below(to, node))
-		tti_xml_move(node, to);
+		xml_move(node, to);
 }
 
 static void cut(struct mutation *mutation)
@@ -185,7 +186,7 @@ static void cut(struct mutation *mutation)
 	struct tti_xml *node = any_node(mutation, mutation->doc, NULL);
 
 	if (node->nattrs && any(mutation, 2))
-		tti_xml_unset(node, node->attrs[any(mutation, node->nattrs)].name);
+		xml_unset(node, node->attrs[any(mutation, node->nattrs)].name);
 	else
 		tti_xml_unlink(node);
 }
@@ -312,7 +313,7 @@ static void expect_round_trip(const struct tti_xml_doc *doc)
 	struct tti_xml_doc *again;
 
 	expect(tti_xml_read(first, strlen(first), "again", &again) == TUTTI_OK);
-	expect(tti_xml_same(doc->root, again->root));
+	expect(xml_same(doc->root, again->root));
 	second = text_of(again);
 	expect(strcmp(first, second) == 0);
 	free(first);
@@ -331,7 +332,7 @@ static void try_overlay(const struct tti_xml_doc *under, const struct tti_xml_do
 		return;
 	}
 	expect(tti_schema_check(out) == TUTTI_OK);
-	expect(over != under || tti_xml_same(out->root, over->root));
+	expect(over != under || xml_same(out->root, over->root));
 	expect_round_trip(out);
 	tti_xml_free(out);
 }

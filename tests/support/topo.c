@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/topo.h"
 
+#include "support/xml_edit.h"
 #include "topo/paths/routes.h"
 #include "topo/tree/overlay.h"
 #include "topo/tree/schema.h"
@@ -21,7 +22,7 @@ tutti_status topo_use(const char *text, size_t nbytes)
 	if (st == TUTTI_OK)
 		st = tti_overlay(doc, again, &both);
 	if (st == TUTTI_OK &&
-	    (!tti_xml_same(doc->root, again->root) || !tti_xml_same(doc->root, both->root)))
+	    (!xml_same(doc->root, again->root) || !xml_same(doc->root, both->root)))
 		st = tti_fail(TUTTI_EINTERNAL, "another document came back");
 	tti_strbuf_release(&buf);
 	tti_xml_free(again);

@@ -314,16 +314,6 @@ bool tti_xml_setf(struct tti_xml_doc *doc, struct tti_xml *node, const char *nam
 	return set_owned(doc, node, name, value);
 }
 
-void tti_xml_unset(struct tti_xml *node, const char *name)
-{
-	struct tti_xml_attr *attr = find_attr(node, name);
-
-	if (!attr)
-		return;
-	node->nattrs--;
-	memmove(attr, attr + 1, (size_t)(node->attrs + node->nattrs - attr) * sizeof(*attr));
-}
-
 void tti_xml_unlink(struct tti_xml *node)
 {
 	struct tti_xml *parent = node->parent, *before = NULL;
@@ -339,12 +329,6 @@ void tti_xml_unlink(struct tti_xml *node)
 	if (parent->last == node)
 		parent->last = before;
 	node->parent = node->next = NULL;
-}
-
-void tti_xml_move(struct tti_xml *node, struct tti_xml *parent)
-{
-	tti_xml_unlink(node);
-	append(node, parent);
 }
 
 /* -- Looking ---------------------------------------------------------------------- */
@@ -400,53 +384,27 @@ struct tti_xml *tti_xml_walk(const struct tti_xml *node)
 	return next;
 }
 
-static bool same_attrs(const struct tti_xml *a, const struct tti_xml *b)
-{
-	if (a->nattrs != b->nattrs)
-		return false;
-	for (uint32_t i = 0; i < a->nattrs; i++)
-		if (strcmp(a->attrs[i].name, b->attrs[i].name) != 0 ||
-		    strcmp(a->attrs[i].value, b->attrs[i].value) != 0)
-			return false;
-	return true;
-}
-
-/* One step through a tree: down, else to the next sibling, else up. *depth is that of
- * the result, NULL at the end, where the depth would be above the start's, 0. */
-static const struct tti_xml *step(const struct tti_xml *at, size_t *depth)
-{
-	const struct tti_xml *next = element_from(at->first, NULL);
-
-	if (next) {
-		++*depth;
-		return next;
-	}
-	while (*depth > 0) {
-		next = tti_xml_next(at, NULL);
-		if (next)
-			return next;
-		at = at->parent;
-		--*depth;
-	}
-	return NULL;
-}
-
-bool tti_xml_same(const struct tti_xml *a, const struct tti_xml *b)
-{
-	size_t depth_a = 0, depth_b = 0;
-
-	while (a && b && depth_a == depth_b && strcmp(a->name, b->name) == 0 && same_attrs(a, b)) {
-		a = step(a, &depth_a);
-		b = step(b, &depth_b);
-	}
-	return !a && !b;
-}
-
 uint32_t tti_xml_depth(const struct tti_xml *node)
 {
-	size_t depth = 0, most = 0;
+	const struct tti_xml *next;
+	uint32_t depth = 1, most = 1;
 
-	for (; node; node = step(node, &depth))
-		most = depth > most ? depth : most;
-	return (uint32_t)most + 1;
+	/* Not by recursion: a tree that was built, not read, may be of any depth. */
+	for (;;) {
+		next = element_from(node->first, NULL);
+		if (next) {
+			depth++;
+			most = depth > most ? depth : most;
+		}
+		while (!next && depth > 1) {
+			next = tti_xml_next(node, NULL);
+			if (!next) {
+				node = node->parent;
+				depth--;
+			}
+		}
+		if (!next)
+			return most;
+		node = next;
+	}
 }

@@ -68,8 +68,6 @@ TUTTI_CHECKED tutti_status tti_xml_write_file(const struct tti_xml_doc *doc, con
 
 /* A copy of a document. */
 TUTTI_CHECKED tutti_status tti_xml_copy(const struct tti_xml_doc *doc, struct tti_xml_doc **out);
-/* Same elements and attributes in the same order; comments and places don't count. */
-bool tti_xml_same(const struct tti_xml *a, const struct tti_xml *b);
 
 /* -- Building: NULL or false when out of memory, nothing changed then ------------- */
 
@@ -92,14 +90,10 @@ bool tti_xml_reserve_attrs(struct tti_xml_doc *doc, struct tti_xml *node, uint32
 /* As the last, without a look at whether there is one of that name. */
 bool tti_xml_append_attr(struct tti_xml_doc *doc, struct tti_xml *node, const char *name,
 			 const char *value);
-/* Take an attribute away, if it is there. */
-void tti_xml_unset(struct tti_xml *node, const char *name);
 /* What no XML can hold, such as the bytes of a broken device name, becomes '?'. */
 void tti_xml_make_legal(char *text);
 /* Take a node out of its parent (its memory stays the document's). */
 void tti_xml_unlink(struct tti_xml *node);
-/* Move a node, with all below it, to be the last child of `parent`. */
-void tti_xml_move(struct tti_xml *node, struct tti_xml *parent);
 
 /* -- Looking ---------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
+#include "support/xml_edit.h"
 #include "topo/graph/diff.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
@@ -318,7 +319,7 @@ static void a_nic_on_the_other_socket_is_said_to_be_moved(void **state)
 		size_t n;
 		char *text;
 
-		tti_xml_move(pci, nth(other, "cpu", first));
+		xml_move(pci, nth(other, "cpu", first));
 		text = diff_docs(doc, other, &n);
 		assert_int_equal(n, 1);
 		assert_non_null(strstr(text, "moved: NIC "));

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "support/topo.h"
+#include "support/xml_edit.h"
 #include "topo/tree/xml.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -150,7 +151,7 @@ static void mutate_tree(struct tti_xml_doc *doc)
 		break;
 	case 1:
 		if (node != doc->root && !is_below(other, node))
-			tti_xml_move(node, other);
+			xml_move(node, other);
 		break;
 	case 2:
 		assert_non_null(tti_xml_add_copy(doc, other, node));

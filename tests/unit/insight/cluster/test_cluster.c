@@ -14,6 +14,7 @@
 #include "insight/cluster/canon.h"
 #include "insight/cluster/cluster_report.h"
 #include "support/random_topo.h"
+#include "support/xml_edit.h"
 #include "topo/tree/schema.h"
 #include "topo/tree/strip.h"
 #include "util/hash.h"
@@ -124,7 +125,7 @@ static void the_order_of_a_document_makes_no_kind(void **state)
 			reverse(doc->root);
 			/* A third order, so that known ones do not help. */
 			if (k > 2)
-				tti_xml_move(doc->root->first, doc->root);
+				xml_move(doc->root->first, doc->root);
 		}
 		tti_xml_free(doc);
 	}
