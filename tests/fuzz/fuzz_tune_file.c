@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/tune/tune.h"
+#include "insight/tune/tune_any.h"
+#include "insight/tune/tune_write.h"
 #include "util/error.h"
 #include "util/strbuf.h"
 
@@ -39,17 +40,18 @@ static void write_and_read(const struct tti_tune_table *table)
 
 static void predict(const struct tti_tune_table *table)
 {
-	struct tti_tune_machine machine = tti_tune_machine_of_groups(11, 3, 5, 2);
+	struct tti_tune_any machine = { .host = tti_tune_machine_of_groups(11, 3, 5, 2) };
 	struct tti_tune_time time;
 	enum tti_tune_algo algo;
 
-	machine.cores = 2;
+	machine.host.cores = 2;
 	for (size_t nbytes = 1; nbytes; nbytes <<= 9)
 		for (int coll = 0; coll < TUTTI_SEND_RECV; coll++) {
 			tti_assert(tti_tune_choose(table, &machine, (tutti_collective)coll, nbytes,
 						   &algo));
-			tti_assert(tti_tune_predict(&table->constants, &machine,
-						    (tutti_collective)coll, algo, nbytes, &time));
+			tti_assert(tti_tune_any_predict(&table->constants, &machine,
+							(tutti_collective)coll, algo, nbytes,
+							&time));
 			tti_assert(isfinite(time.us) && time.us >= time.latency_us &&
 				   time.latency_us >= 0 && isfinite(time.bw_gbps));
 		}

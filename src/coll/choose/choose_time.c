@@ -15,12 +15,9 @@ static struct tti_tune_machine machine_of(const struct tti_choice_input *input)
 	struct tti_tune_machine machine =
 		tti_tune_machine_of_groups(n, nhosts, (n + nhosts - 1) / nhosts, n / nhosts);
 
-	if (input->machine && input->machine->nnodes == nhosts) {
-		machine = *input->machine;
-		/* Whatever the plan was made for, these programs move host memory. */
-		machine.gpu = false;
-		return machine;
-	}
+	/* Whatever the plan was made for, these programs move host memory. */
+	if (input->machine && input->machine->nnodes == nhosts)
+		return *input->machine;
 	for (uint32_t group = 0; tti_choice_knows_hosts(input) && group < nhosts; group++) {
 		const uint32_t size = input->shape->group_size[group];
 

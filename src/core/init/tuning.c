@@ -75,6 +75,5 @@ struct tti_tune_machine tti_tuning_machine(const struct tti_tuning *tuning, int 
 		machine = *tuning->machine;
 	else if (tuning->ranks_a_core > 1)
 		machine.cores = machine.most / tuning->ranks_a_core;
-	machine.gpu = false; /* these programs move host memory */
 	return machine;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "insight/tune/tune_choose.h"
+#include "insight/tune/tune_any.h"
 
 #include "topo/detect/cpuset.h"
 
@@ -22,7 +22,7 @@ static void lower(double *value, double other)
 		*value = other;
 }
 
-void tti_tune_machine_add_node(struct tti_tune_machine *machine, const struct tti_graph *graph)
+void tti_tune_any_add_node(struct tti_tune_any *machine, const struct tti_graph *graph)
 {
 	double cores = 0, memory = 0;
 
@@ -32,8 +32,8 @@ void tti_tune_machine_add_node(struct tti_tune_machine *machine, const struct tt
 		cores += count_cpus(cpu->cpu.affinity);
 		memory += cpu->cpu.mem_gbps;
 	}
-	lower(&machine->cores, cores);
-	lower(&machine->node_memory_gbps, memory);
+	lower(&machine->host.cores, cores);
+	lower(&machine->host.node_memory_gbps, memory);
 }
 
 /* What only a network that reduces can run is shown, and never taken. */
@@ -42,7 +42,7 @@ static bool may_choose(enum tti_tune_algo algo)
 	return algo != TTI_TUNE_COLLNET_CHAIN && algo != TTI_TUNE_COLLNET_DIRECT;
 }
 
-bool tti_tune_choose(const struct tti_tune_table *table, const struct tti_tune_machine *machine,
+bool tti_tune_choose(const struct tti_tune_table *table, const struct tti_tune_any *machine,
 		     tutti_collective coll, size_t nbytes, enum tti_tune_algo *out)
 {
 	struct tti_tune_time time;
@@ -52,9 +52,10 @@ bool tti_tune_choose(const struct tti_tune_table *table, const struct tti_tune_m
 	for (uint32_t i = 0; i < table->nrules; i++) {
 		const struct tti_tune_rule *rule = &table->rules[i];
 
-		if (tti_tune_rule_fits(rule, coll, nbytes, machine->n, machine->nnodes,
+		if (tti_tune_rule_fits(rule, coll, nbytes, machine->host.n, machine->host.nnodes,
 				       TTI_REACH_SLOTS) &&
-		    tti_tune_predict(&table->constants, machine, coll, rule->algo, nbytes, &time)) {
+		    tti_tune_any_predict(&table->constants, machine, coll, rule->algo, nbytes,
+					 &time)) {
 			*out = rule->algo;
 			return true;
 		}
@@ -63,7 +64,7 @@ bool tti_tune_choose(const struct tti_tune_table *table, const struct tti_tune_m
 		const enum tti_tune_algo algo = (enum tti_tune_algo)i;
 
 		if (!may_choose(algo) ||
-		    !tti_tune_predict(&table->constants, machine, coll, algo, nbytes, &time) ||
+		    !tti_tune_any_predict(&table->constants, machine, coll, algo, nbytes, &time) ||
 		    (found && time.us >= best))
 			continue;
 		found = true;

@@ -9,7 +9,7 @@
 #include "coll/choose/choose.h"
 #include "coll/shape.h"
 #include "insight/plan/inspect.h"
-#include "insight/tune/tune_choose.h"
+#include "insight/tune/tune_any.h"
 #include "insight/tune/tune_write.h"
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_place.h"
@@ -25,7 +25,7 @@ struct view {
 	const struct tti_tune_table *tune;
 	const struct tti_algo_files *files; /* NULL: none */
 	const struct tti_shape *shape;
-	struct tti_tune_machine machine;
+	struct tti_tune_any machine;
 	struct tti_strbuf *out;
 };
 
@@ -34,7 +34,7 @@ struct view {
 /* Such a call, as a communicator would choose for it. */
 static struct tti_choice_input input_of(const struct view *v, tutti_collective coll, size_t nbytes)
 {
-	const struct tti_tune_machine *machine = &v->machine;
+	const struct tti_tune_machine *machine = &v->machine.host;
 
 	return (struct tti_choice_input){
 		.coll = coll,
@@ -59,10 +59,10 @@ static bool predicted(const struct view *v, tutti_collective coll, int algo, siz
 	const struct tti_choice_input input = input_of(v, coll, nbytes);
 	const struct tti_algorithm *algorithm = tti_algorithm_find(coll, name);
 
-	if (!v->machine.gpu && v->machine.nnodes > 1)
+	if (!v->machine.gpu && v->machine.host.nnodes > 1)
 		return algorithm && tti_choice_predict(&input, algorithm, out);
-	return tti_tune_predict(&v->tune->constants, &v->machine, coll, (enum tti_tune_algo)algo,
-				nbytes, out);
+	return tti_tune_any_predict(&v->tune->constants, &v->machine, coll,
+				    (enum tti_tune_algo)algo, nbytes, out);
 }
 
 /* What is taken, and who decided. */
@@ -174,13 +174,13 @@ static tutti_status print_collective(const struct view *v, tutti_collective coll
 
 static void print_head(const struct view *v)
 {
-	const struct tti_tune_machine *m = &v->machine;
+	const struct tti_tune_machine *m = &v->machine.host;
 
 	tti_strbuf_addf(v->out,
 			"%u node%s, %u rank%s %s; predicted microseconds, * is what is taken, "
 			"which stands behind with who decided\n",
 			m->nnodes, m->nnodes == 1 ? "" : "s", m->n, m->n == 1 ? "" : "s",
-			m->gpu ? "on GPUs, which no program serves yet" : "in host memory");
+			v->machine.gpu ? "on GPUs, which no program serves yet" : "in host memory");
 }
 
 /* -- As JSON ---------------------------------------------------------------------- */
@@ -197,7 +197,8 @@ static tutti_status json_row(const struct view *v, tutti_collective coll, size_t
 	tti_strbuf_addf(v->out,
 			"\"nodes\":%u,\"ranks\":%u,\"memory\":\"%s\",\"by\":\"%s\","
 			"\"predicted\":{",
-			v->machine.nnodes, v->machine.n, v->machine.gpu ? "gpu" : "host", taken.by);
+			v->machine.host.nnodes, v->machine.host.n, v->machine.gpu ? "gpu" : "host",
+			taken.by);
 	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++) {
 		if (!predicted(v, coll, algo, nbytes, &time))
 			continue;
@@ -235,14 +236,14 @@ static tutti_status print(const struct view *v, const struct tutti_tune_config *
 }
 
 /* What of a plan matters, and of its nodes, where they are known. */
-static struct tti_tune_machine machine_of(tutti_plan_t plan, bool host_memory)
+static struct tti_tune_any machine_of(tutti_plan_t plan, bool host_memory)
 {
-	struct tti_tune_machine machine = tti_tune_machine_of_plan(tti_plan_of(plan));
+	struct tti_tune_any machine = tti_tune_any_of_plan(tti_plan_of(plan));
 	const struct tti_plan_job *job = tti_plan_job(plan);
 
 	for (uint32_t i = 0; job && i < job->nnodes; i++)
 		if (i == 0 || job->nodes[i].routes != job->nodes[i - 1].routes)
-			tti_tune_machine_add_node(&machine, job->nodes[i].routes->paths->graph);
+			tti_tune_any_add_node(&machine, job->nodes[i].routes->paths->graph);
 	machine.gpu &= !host_memory;
 	return machine;
 }

@@ -138,13 +138,6 @@ struct tti_tune_machine {
 	double node_memory_gbps; /* 0: the constant                             */
 	double node_gbps;        /* what enters, and what leaves, a node, by all its NICs; 0: the
 			   * constant. Only looked at if there are several nodes */
-	bool gpu;
-	/* GPUs: of each pattern, 0: the plan has none; and how near they are. */
-	double pattern_gbps[TTI_PATTERN_COUNT];
-	bool nvlink; /* all hops inside nodes                                   */
-	uint32_t ring_net_hops, tree_net_hops; /* inside nodes, over NICs: the most in a ring,
-						* and one below the other in a tree         */
-	bool both_ways; /* as tti_plan_config                                   */
 };
 
 /* Without a plan: `nnodes` nodes, `most` ranks on the largest, in host memory. */

@@ -32,9 +32,4 @@ struct tti_tune_time tti_tune_host_time(const struct tti_tune_constants *constan
 					const struct tti_tune_machine *machine,
 					const struct tti_tune_terms *terms, size_t nbytes);
 
-/* Ranks on GPUs. false: as above, or the plan has no such channels. */
-bool tti_tune_gpu_time(const struct tti_tune_constants *constants,
-		       const struct tti_tune_machine *machine, tutti_collective coll,
-		       enum tti_tune_algo algo, size_t nbytes, struct tti_tune_time *out);
-
 #endif

@@ -109,8 +109,6 @@ static void shapes_and_machines(void **state)
 	input.machine = &machine;
 	input.nbytes = MIB;
 	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
-	machine.gpu = true;
-	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
 	machine.nnodes = 3;
 	assert_string_equal(chosen(&input, NULL), "hierarchical");
 	tti_shape_free(shape);

@@ -3,6 +3,7 @@
  * told from others. */
 #include "insight/plan/job.h"
 #include "insight/plan/plan_report.h"
+#include "insight/tune/tune_any.h"
 #include "machines.h"
 
 #include <math.h>
@@ -261,7 +262,7 @@ static void differences(void **state)
 static void latency(void **state)
 {
 	const struct tti_tune_constants c = tti_tune_defaults().constants;
-	struct tti_tune_machine machine_of = tti_tune_machine_of_plan(plan), without = machine_of;
+	struct tti_tune_any machine_of = tti_tune_any_of_plan(plan), without = machine_of;
 	struct tti_tune_time with_nets, direct;
 
 	(void)state;
@@ -272,10 +273,10 @@ static void latency(void **state)
 		const double hops = i ? machine_of.tree_net_hops : machine_of.ring_net_hops;
 		const double hop = i ? c.gpu_pci_tree_us : c.gpu_pci_us;
 
-		assert_true(tti_tune_predict(&c, &machine_of, TUTTI_ALL_REDUCE, algo, 1 << 20,
-					     &with_nets));
-		assert_true(
-			tti_tune_predict(&c, &without, TUTTI_ALL_REDUCE, algo, 1 << 20, &direct));
+		assert_true(tti_tune_any_predict(&c, &machine_of, TUTTI_ALL_REDUCE, algo, 1 << 20,
+						 &with_nets));
+		assert_true(tti_tune_any_predict(&c, &without, TUTTI_ALL_REDUCE, algo, 1 << 20,
+						 &direct));
 		assert_true(fabs(with_nets.latency_us - direct.latency_us -
 				 2 * hops * (c.gpu_net_us - hop)) < 1e-6);
 	}

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "coll/program.h"
-#include "insight/tune/tune_choose.h"
+#include "insight/tune/tune_any.h"
 #include "insight/tune/tune_write.h"
 #include "plan/tune/tune_terms.h"
 #include "support/sanitizer.h"
@@ -23,34 +23,34 @@ static const tutti_collective collectives[] = { TUTTI_ALL_REDUCE,     TUTTI_BROA
 						TUTTI_REDUCE_SCATTER, TUTTI_BARRIER };
 #define NCOLLECTIVES (sizeof(collectives) / sizeof(collectives[0]))
 
-static struct tti_tune_machine groups(uint32_t nodes, uint32_t ranks, double cores)
+static struct tti_tune_any groups(uint32_t nodes, uint32_t ranks, double cores)
 {
-	struct tti_tune_machine machine =
-		tti_tune_machine_of_groups(nodes * ranks, nodes, ranks, ranks);
+	struct tti_tune_any machine = { .host = tti_tune_machine_of_groups(nodes * ranks, nodes,
+									   ranks, ranks) };
 
-	machine.cores = cores;
+	machine.host.cores = cores;
 	return machine;
 }
 
-static struct tti_tune_time predict(const struct tti_tune_machine *machine, tutti_collective coll,
+static struct tti_tune_time predict(const struct tti_tune_any *machine, tutti_collective coll,
 				    enum tti_tune_algo algo, size_t nbytes)
 {
 	const struct tti_tune_table table = tti_tune_defaults();
 	struct tti_tune_time time;
 
-	assert_true(tti_tune_predict(&table.constants, machine, coll, algo, nbytes, &time));
+	assert_true(tti_tune_any_predict(&table.constants, machine, coll, algo, nbytes, &time));
 	return time;
 }
 
 /* The least time of any algorithm that may be taken. */
-static double best(const struct tti_tune_table *table, const struct tti_tune_machine *machine,
+static double best(const struct tti_tune_table *table, const struct tti_tune_any *machine,
 		   tutti_collective coll, size_t nbytes)
 {
 	enum tti_tune_algo algo;
 	struct tti_tune_time time;
 
 	assert_true(tti_tune_choose(table, machine, coll, nbytes, &algo));
-	assert_true(tti_tune_predict(&table->constants, machine, coll, algo, nbytes, &time));
+	assert_true(tti_tune_any_predict(&table->constants, machine, coll, algo, nbytes, &time));
 	return time.us;
 }
 
@@ -65,7 +65,7 @@ static void near_to(double value, double wanted)
 /* Constants in the comments are the defaults. */
 static void one_host_by_hand(void **state)
 {
-	const struct tti_tune_machine two = groups(1, 2, 2), four = groups(1, 4, 2);
+	const struct tti_tune_any two = groups(1, 2, 2), four = groups(1, 4, 2);
 	struct tti_tune_time time;
 
 	(void)state;
@@ -95,8 +95,8 @@ static void one_host_by_hand(void **state)
 
 static void several_hosts_by_hand(void **state)
 {
-	const struct tti_tune_machine three = groups(3, 1, 0);
-	struct tti_tune_machine wide = groups(4, 2, 0);
+	const struct tti_tune_any three = groups(3, 1, 0);
+	struct tti_tune_any wide = groups(4, 2, 0);
 	struct tti_tune_time time;
 
 	(void)state;
@@ -106,7 +106,7 @@ static void several_hosts_by_hand(void **state)
 	near_to(time.latency_us, 0.1 + 4 * 8.05);
 	near_to(time.us, time.latency_us + 16 * (double)MIB * 1e-3 * (4.0 / 3) / 1.25);
 	/* Among 8 ranks on 4 nodes: 1 round near and 2 far, both ranks of a node at once. */
-	wide.node_gbps = 0.5;
+	wide.host.node_gbps = 0.5;
 	time = predict(&wide, TUTTI_ALL_REDUCE, TTI_TUNE_RECURSIVE_DOUBLING, 64 * KIB);
 	near_to(time.latency_us, 0.1 + 0.15 + 2 * 8.05);
 	near_to(time.us, time.latency_us + 64 * (double)KIB * 1e-3 * 4 / 0.5);
@@ -119,7 +119,7 @@ static void several_hosts_by_hand(void **state)
 static void gpus_by_hand(void **state)
 {
 	const struct tti_tune_table table = tti_tune_defaults();
-	struct tti_tune_machine machine = groups(2, 8, 0);
+	struct tti_tune_any machine = groups(2, 8, 0);
 	struct tti_tune_time time;
 
 	(void)state;
@@ -135,16 +135,16 @@ static void gpus_by_hand(void **state)
 	time = predict(&machine, TUTTI_ALL_REDUCE, TTI_TUNE_TREE, 1000 * MIB);
 	near_to(time.latency_us, 8.4 + 2 * (7 * 4 + 14));
 	near_to(time.bw_gbps, 40);
-	assert_false(tti_tune_predict(&table.constants, &machine, TUTTI_ALL_REDUCE, TTI_TUNE_NVLS,
-				      8, &time));
-	assert_false(tti_tune_predict(&table.constants, &machine, TUTTI_BROADCAST, TTI_TUNE_TREE, 8,
-				      &time));
+	assert_false(tti_tune_any_predict(&table.constants, &machine, TUTTI_ALL_REDUCE,
+					  TTI_TUNE_NVLS, 8, &time));
+	assert_false(tti_tune_any_predict(&table.constants, &machine, TUTTI_BROADCAST,
+					  TTI_TUNE_TREE, 8, &time));
 }
 
 /* What the model takes the program of a collective to be, counted in the programs. */
 static void names_are_those_of_the_library(void **state)
 {
-	const struct tti_tune_machine machine = groups(2, 4, 0);
+	const struct tti_tune_any machine = groups(2, 4, 0);
 	struct tti_tune_terms terms;
 	enum tti_tune_algo algo;
 
@@ -157,7 +157,7 @@ static void names_are_those_of_the_library(void **state)
 			if (known->needs_memory)
 				continue;
 			if (!tti_tune_algo_find(known->name, &algo) ||
-			    !tti_tune_host_terms(&machine, collectives[c], algo, &terms))
+			    !tti_tune_host_terms(&machine.host, collectives[c], algo, &terms))
 				fail_msg("the model does not know %s %s",
 					 tutti_collective_name(collectives[c]), known->name);
 		}
@@ -171,7 +171,7 @@ static void names_are_those_of_the_library(void **state)
 
 /* -- In order --------------------------------------------------------------------- */
 
-static void check_order(const struct tti_tune_machine *machine, const char *what)
+static void check_order(const struct tti_tune_any *machine, const char *what)
 {
 	const struct tti_tune_table table = tti_tune_defaults();
 
@@ -183,8 +183,8 @@ static void check_order(const struct tti_tune_machine *machine, const char *what
 			     nbytes = nbytes ? nbytes + nbytes / 2 + 1 : 1) {
 				struct tti_tune_time time;
 
-				if (!tti_tune_predict(&table.constants, machine, collectives[c],
-						      (enum tti_tune_algo)i, nbytes, &time))
+				if (!tti_tune_any_predict(&table.constants, machine, collectives[c],
+							  (enum tti_tune_algo)i, nbytes, &time))
 					break;
 				if (!isfinite(time.us) || !isfinite(time.bw_gbps) ||
 				    time.latency_us <= 0 || time.us < before ||
@@ -202,7 +202,7 @@ static void check_order(const struct tti_tune_machine *machine, const char *what
  * IEEE TPDS 2010). Room is left where the library has no algorithm for it: no all_reduce
  * goes up a tree and out in one step, no reduce_scatter takes log2 n steps. Without
  * caches, which may hold the buffers of each half but not those of both. */
-static void check_sums(const struct tti_tune_machine *machine, const char *what)
+static void check_sums(const struct tti_tune_any *machine, const char *what)
 {
 	struct tti_tune_table table = tti_tune_defaults();
 
@@ -233,7 +233,7 @@ static void host_memory_is_in_order(void **state)
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
 		for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++)
 			for (double cores = 0; cores <= 8; cores += 4) {
-				const struct tti_tune_machine machine =
+				const struct tti_tune_any machine =
 					groups(nodes[i], ranks[k], cores);
 				char what[64];
 
@@ -247,22 +247,22 @@ static void host_memory_is_in_order(void **state)
 /* Twice the rate, of anything: not slower. */
 static void more_is_not_slower(void **state)
 {
-	struct tti_tune_machine machine = groups(4, 4, 2);
+	struct tti_tune_any machine = groups(4, 4, 2);
 
 	(void)state;
-	machine.node_gbps = 3;
-	machine.node_memory_gbps = 40;
+	machine.host.node_gbps = 3;
+	machine.host.node_memory_gbps = 40;
 	for (size_t c = 0; c < NCOLLECTIVES; c++)
 		for (size_t nbytes = 8; nbytes <= 1024 * MIB; nbytes *= 8) {
 			const struct tti_tune_table table = tti_tune_defaults();
 			struct tti_tune_table fast = table;
-			struct tti_tune_machine better = machine;
+			struct tti_tune_any better = machine;
 			const double was = best(&table, &machine, collectives[c], nbytes);
 
-			better.node_gbps *= 2;
+			better.host.node_gbps *= 2;
 			assert_true(best(&table, &better, collectives[c], nbytes) <= was);
-			better.node_memory_gbps *= 2;
-			better.cores *= 2;
+			better.host.node_memory_gbps *= 2;
+			better.host.cores *= 2;
 			assert_true(best(&table, &better, collectives[c], nbytes) <= was);
 			fast.constants.cross_gbps *= 2;
 			fast.constants.copy_gbps *= 2;
@@ -289,7 +289,7 @@ static void every_file(void **state)
 			const struct tti_routes *routes = m.routes;
 			struct tti_plan_job *job = NULL;
 			struct tti_plan *plan = NULL;
-			struct tti_tune_machine machine;
+			struct tti_tune_any machine;
 			enum tti_tune_algo algo;
 			const struct tti_tune_table table = tti_tune_defaults();
 
@@ -297,9 +297,9 @@ static void every_file(void **state)
 				continue;
 			assert_int_equal(tti_plan_job_of(&routes, 1, count, 0, &job), TUTTI_OK);
 			assert_int_equal(tti_plan_make(job, NULL, &plan), TUTTI_OK);
-			machine = tti_tune_machine_of_plan(plan);
-			tti_tune_machine_add_node(&machine, m.graph);
-			assert_int_equal(machine.n, plan->nranks);
+			machine = tti_tune_any_of_plan(plan);
+			tti_tune_any_add_node(&machine, m.graph);
+			assert_int_equal(machine.host.n, plan->nranks);
 			check_order(&machine, files.gl_pathv[i]);
 			assert_true(
 				tti_tune_choose(&table, &machine, TUTTI_ALL_REDUCE, MIB, &algo));
@@ -335,7 +335,7 @@ static void a_file_changes_what_it_names(void **state)
 						 "choose all_reduce 16K ring\n"
 						 "choose all_reduce inf tree\n"
 						 "  choose\tbroadcast 1000 chain");
-	const struct tti_tune_machine machine = groups(4, 1, 0);
+	const struct tti_tune_any machine = groups(4, 1, 0);
 	enum tti_tune_algo algo;
 
 	(void)state;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune/tune_terms.h"
+#include "insight/tune/tune_any.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "util/mem.h"
 
 /* Latency and bandwidth as NCCL's model has them for protocol Simple, over the channels of
  * this plan. */
@@ -12,7 +15,7 @@ struct figures {
 
 struct setting {
 	const struct tti_tune_constants *c;
-	const struct tti_tune_machine *machine;
+	const struct tti_tune_any *machine;
 	double n, nodes, per_node;
 	double rounds; /* over nodes, log2 */
 };
@@ -116,16 +119,16 @@ static struct figures figures_of(const struct setting *s, tutti_collective coll,
 	return (struct figures){ 0 };
 }
 
-bool tti_tune_gpu_time(const struct tti_tune_constants *constants,
-		       const struct tti_tune_machine *machine, tutti_collective coll,
-		       enum tti_tune_algo algo, size_t nbytes, struct tti_tune_time *out)
+static bool gpu_time(const struct tti_tune_constants *constants, const struct tti_tune_any *machine,
+		     tutti_collective coll, enum tti_tune_algo algo, size_t nbytes,
+		     struct tti_tune_time *out)
 {
 	const struct setting setting = { .c = constants,
 					 .machine = machine,
-					 .n = machine->n,
-					 .nodes = machine->nnodes,
-					 .per_node = machine->most,
-					 .rounds = ceil(log2(machine->nnodes)) };
+					 .n = machine->host.n,
+					 .nodes = machine->host.nnodes,
+					 .per_node = machine->host.most,
+					 .rounds = ceil(log2(machine->host.nnodes)) };
 	const struct figures figures = figures_of(&setting, coll, algo);
 
 	if (figures.gbps <= 0)
@@ -133,4 +136,95 @@ bool tti_tune_gpu_time(const struct tti_tune_constants *constants,
 	out->latency_us = figures.latency_us;
 	out->us = figures.latency_us + (double)nbytes / (figures.gbps * 1e3);
 	return true;
+}
+
+bool tti_tune_any_predict(const struct tti_tune_constants *constants,
+			  const struct tti_tune_any *machine, tutti_collective coll,
+			  enum tti_tune_algo algo, size_t nbytes, struct tti_tune_time *out)
+{
+	struct tti_tune_time time = { 0 };
+
+	if (!machine->gpu)
+		return tti_tune_predict(constants, &machine->host, coll, algo, nbytes, out);
+	if (!gpu_time(constants, machine, coll, algo, nbytes, &time))
+		return false;
+	if (nbytes && time.us > time.latency_us)
+		time.bw_gbps = (double)nbytes / (time.us - time.latency_us) / 1e3;
+	*out = time;
+	return true;
+}
+
+/* -- The machine ------------------------------------------------------------------ */
+
+static bool all_nvlink(const struct tti_plan_pattern *pattern)
+{
+	for (uint32_t i = 0; i < pattern->nchannels; i++)
+		if (pattern->channels[i].type_intra > TTI_PATH_NVB)
+			return false;
+	return true;
+}
+
+/* How many hops over NICs are below each other at most; parents come first. Without memory
+ * for it: all there are. */
+static uint32_t count_tree_hops(const struct tti_plan *plan, const struct tti_plan_channel *channel)
+{
+	uint32_t *depth = tti_calloc(plan->nranks, sizeof(*depth));
+	uint32_t most = 0, all = 0;
+
+	for (uint32_t i = 0; i < channel->nranks; i++) {
+		const uint32_t rank = channel->ranks[i], parent = channel->parent[rank];
+		const uint32_t here = !tti_plan_hop_is_direct(channel, rank);
+
+		all += here;
+		if (!depth)
+			continue;
+		depth[rank] = here + (parent == UINT32_MAX ? 0 : depth[parent]);
+		most = depth[rank] > most ? depth[rank] : most;
+	}
+	if (!depth)
+		most = all;
+	tti_free(depth);
+	return most;
+}
+
+static uint32_t count_net_hops(const struct tti_plan *plan, const struct tti_plan_channel *channel)
+{
+	uint32_t n = 0;
+
+	if (!channel->ways)
+		return 0;
+	if (channel->parent)
+		return count_tree_hops(plan, channel);
+	for (uint32_t i = 0; i < channel->nranks; i++)
+		n += !tti_plan_hop_is_direct(channel, channel->ranks[i]);
+	return n;
+}
+
+/* The most in any channel of a pattern. */
+static uint32_t most_net_hops(const struct tti_plan *plan, enum tti_pattern which)
+{
+	const struct tti_plan_pattern *pattern = tti_plan_pattern(plan, which);
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; pattern && i < pattern->nchannels; i++) {
+		const uint32_t n = count_net_hops(plan, &pattern->channels[i]);
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+struct tti_tune_any tti_tune_any_of_plan(const struct tti_plan *plan)
+{
+	const struct tti_plan_pattern *ring = tti_plan_pattern(plan, TTI_PATTERN_RING);
+	struct tti_tune_any machine = { .host = tti_tune_machine_of_plan(plan) };
+
+	for (uint32_t i = 0; i < plan->nranks; i++)
+		machine.gpu |= strncmp(tti_plan_bare_name(plan->ranks[i].name), "GPU", 3) == 0;
+	for (uint32_t i = 0; i < plan->npatterns; i++)
+		machine.pattern_gbps[plan->patterns[i].pattern] = plan->patterns[i].total_gbps;
+	machine.nvlink = ring && all_nvlink(ring);
+	machine.ring_net_hops = most_net_hops(plan, TTI_PATTERN_RING);
+	machine.tree_net_hops = most_net_hops(plan, TTI_PATTERN_TREE);
+	return machine;
 }
