@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`python -m tutti ...` and the command `tutti ...`: the tool, in place of this process."""
+"""`python -m tutti ...` and the command `tutti ...`: they run the tool in place of this process."""
 import os
 import sys
 from typing import NoReturn
 
-# The library is not needed for that.
+# The tool does not need the library in this process.
 from ._library import get_tool
 
 

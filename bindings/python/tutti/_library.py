@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the parts of the package are that are not Python, and the libraries, loaded."""
+"""Where the parts of the package are that are not Python; the libraries are loaded here."""
 import ctypes
 import functools
 import os
@@ -11,7 +11,7 @@ lib = ctypes.CDLL(os.path.join(HERE, "lib", "libtutti.so.0"))
 
 @functools.lru_cache(maxsize=None)
 def insight() -> ctypes.CDLL:
-    """The library of what tools ask, loaded when something of it is used first."""
+    """The library for tools, which is loaded when something of it is first used."""
     return ctypes.CDLL(os.path.join(HERE, "lib", "libtutti_insight.so.0"))
 
 

@@ -1,31 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a call reads and writes: where an object's elements lie, how many, of which type.
+"""What a call reads and writes: where an object's elements are, how many, and of which type.
 
-Whatever has a reader below can be passed to calls: arrays of numpy, tensors of torch, objects with
-`__dlpack__`, objects with the buffer protocol. All must be in the memory of the host, contiguous in
-C's order, and, where a call writes to them, writable. Nothing is ever copied.
+Calls take whatever has a reader below: arrays of numpy, tensors of torch, objects with
+`__dlpack__`, objects with the buffer protocol. All must be in host memory, contiguous in C's order,
+and writable if a call writes to them. Nothing is ever copied.
 """
 import ctypes
 from typing import Any, Callable, Dict, Tuple
 
 from . import _c
 
-# Address, number of elements, type, and what must stay for the address to.
+# Address, number of elements, type, and the object that must live as long as the address is used.
 Place = Tuple[int, int, int, Any]
 
-#: The types of elements by the names that the library has for them.
+#: The types of elements by the library's names for them.
 TYPES: Dict[str, int] = {_c.tutti_type_name(kind).decode(): int(kind) for kind in _c.tutti_type}
 NAMES: Dict[int, str] = {kind: name for name, kind in TYPES.items()}
 SIZES: Dict[int, int] = {kind: _c.tutti_type_size(kind) for kind in NAMES}
 
-# Others' names of our types. What others call float8_e4m3 has infinities and is none of them.
+# Other libraries' names of Tutti's types. What they call float8_e4m3 has infinities and is not
+# here.
 _ALIASES = {"float8_e4m3fn": "float8_e4m3", "float8_e4m3": ""}
 # Types of numpy and torch, as they were found.
 _known: Dict[Any, int] = {}
 
 
 def type_of(name: Any) -> int:
-    """The type called `name`: "float32", or a type of numpy or torch, or the number itself."""
+    """The number of a type that is given as "float32", as a type of numpy or torch, or as the
+    number itself."""
     kind = _known.get(name)
     if kind is None:
         if isinstance(name, int) and name in NAMES:
@@ -64,7 +66,7 @@ def _read_numpy(obj: Any, what: str, written: bool) -> Place:
             raise _refuse(what, obj, f"has elements of foreign byte order ({dtype})", TypeError)
         kind = type_of(dtype)
     try:
-        # The quickest way there is; not for what is empty, read-only, or of a type of others.
+        # The fastest way; not for arrays that are empty, read-only, or of another library's type.
         address = ctypes.addressof(ctypes.c_char.from_buffer(obj))
     except (TypeError, ValueError, BufferError):
         address = obj.ctypes.data
@@ -129,7 +131,7 @@ def _read_buffer(obj: Any, what: str, written: bool) -> Place:
     raw = _Buffer()
     _get_buffer(view, ctypes.byref(raw), 0)
     address = raw.buf
-    # `view` holds the memory from here on.
+    # From here on `view` keeps the memory.
     _release_buffer(ctypes.byref(raw))
     return address, view.nbytes // view.itemsize, _type_of_format(view), view
 
@@ -160,7 +162,7 @@ _pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _pointer_of.restype = ctypes.c_void_p
 _is_capsule = ctypes.pythonapi.PyCapsule_IsValid
 _is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_HOST = (1, 3)  # memory of the host, and such of it as CUDA has pinned
+_HOST = (1, 3)  # host memory, and host memory that CUDA has pinned
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool", 10: "float8_e4m3fn",
           12: "float8_e5m2"}
 
@@ -170,7 +172,7 @@ def _read_dlpack(obj: Any, what: str, written: bool) -> Place:
         raise _refuse(what, obj, "is on another device, not in the host's memory")
     try:
         capsule = obj.__dlpack__(max_version=(1, 0))
-    except TypeError:  # of the time before versions
+    except TypeError:  # from before DLPack had versions
         capsule = obj.__dlpack__()
     read_only = False
     if _is_capsule(capsule, b"dltensor_versioned"):
@@ -216,7 +218,8 @@ def _find_reader(obj: Any) -> Callable[[Any, str, bool], Place]:
 
 
 def read(obj: Any, what: str, written: bool) -> Place:
-    """Where the elements of `obj` are. `what` it is called in errors; `written`: the call will."""
+    """Where the elements of `obj` are. Errors call it `what`; `written` says that the call writes
+    to it."""
     reader = _readers.get(type(obj))
     if reader is None:
         reader = _readers[type(obj)] = _find_reader(obj)

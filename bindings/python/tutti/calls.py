@@ -8,13 +8,13 @@ from .arrays import NAMES, SIZES, Place, read, type_of
 from .errors import ArgumentError, UsageError, error_of
 from .streams import Stream
 
-#: The operators by name.
+#: The operators by their names.
 OPS: Dict[Any, int] = {_c.tutti_op_name(op).decode(): int(op) for op in _c.tutti_op}
 _NOTHING: Place = (0, 0, -1, None)
 
 
 def op_number(op: Any) -> int:
-    """The number of an operator: of its name, or of what has one."""
+    """The number of an operator, which is given by its name or as an object that has a number."""
     number = OPS.get(op)
     if number is None:
         if isinstance(op, str):
@@ -29,8 +29,8 @@ def reproducible(op: Any) -> int:
 
 
 class Operator:
-    """An operator of one communicator: premul_sum() makes it. All ranks make and destroy theirs in the
-    same order."""
+    """An operator of one communicator, which premul_sum() makes. All ranks make and destroy their
+    operators in the same order."""
 
     def __init__(self, comm: "Calls", number: int) -> None:
         self._comm, self._number = comm, number
@@ -43,15 +43,15 @@ class Operator:
 
 
 class Side(NamedTuple):
-    """One side of a handoff: these ranks hold, or get, all of the vector each, or (sharded) a part
-    each, cut as by part()."""
+    """One side of a handoff. Each of these ranks holds, or gets, the whole vector, or (sharded) its
+    part, as part() cuts it."""
 
     ranks: Sequence[int]
     sharded: bool = False
 
 
 def part(count: int, n: int, index: int) -> slice:
-    """Which elements of a vector of `count` part `index` of `n` has."""
+    """The elements that part `index` of `n` parts of a vector of `count` elements has."""
     first, length = ctypes.c_size_t(), ctypes.c_size_t()
     _c.tutti_part(count, n, index, ctypes.byref(first), ctypes.byref(length))
     return slice(first.value, first.value + length.value)
@@ -63,8 +63,9 @@ def _sizes(values: Sequence[int]) -> Any:
 
 def _rows(place: Place, what: str, counts: Sequence[int], displs: Optional[Sequence[int]],
           size: int) -> Any:
-    """Counts and displacements as the library takes them, if they are of so many ranks and lie in
-    the buffer. Without displacements each rank's elements follow those of the rank before."""
+    """Counts and displacements as the library takes them. They must be for this number of ranks
+    and lie in the buffer. Without displacements each rank's elements follow those of the rank
+    before."""
     if displs is None:
         displs, at = [], 0
         for count in counts:
@@ -108,7 +109,7 @@ class Calls:
     _held: Tuple[Place, ...] = ()
 
     def _after(self, status: int, stream: Optional[Stream], *places: Place) -> None:
-        """A call has failed, or only queued."""
+        """Handle a call that has failed, or was only queued."""
         if status:
             self._hold(status, places)
             self._fail(status)
@@ -118,13 +119,14 @@ class Calls:
             stream._keep(places)
 
     def _hold(self, status: int, places: Tuple[Place, ...]) -> None:
-        """Keep what the call worked on that lost the communicator as long as this object: other ranks
-        may write to it until their calls have returned."""
+        """Keep the buffers of the call that lost the communicator as long as this object lives:
+        other ranks may write to them until their calls have returned."""
         if status <= _c.TUTTI_STATUS_LOST and not self._held:
             self._held = places
 
     def _fail(self, status: int) -> NoReturn:
-        # First: an interrupted call may end by another rank's news that came at the same time.
+        # First, because an interrupted call may end with another rank's failure that came at the
+        # same time.
         interrupts.reraise()
         if status == _c.tutti_status.TUTTI_AGAIN:
             raise KeyboardInterrupt
@@ -136,7 +138,8 @@ class Calls:
 
     def all_reduce(self, send: Any, recv: Any = None, op: Any = "sum", *,
                    stream: Optional[Stream] = None) -> None:
-        """recv = op over all ranks of send, on every rank. Without recv: into send."""
+        """Combine all ranks' send on every rank: recv = op over all ranks of send. Without recv the
+        result goes into send."""
         mine = read(send, "send", recv is None)
         into = mine if recv is None else read(recv, "recv", True)
         if mine[1] != into[1] or mine[2] != into[2]:
@@ -148,8 +151,8 @@ class Calls:
 
     def reduce(self, send: Any, recv: Any = None, op: Any = "sum", root: int = 0, *,
                stream: Optional[Stream] = None) -> None:
-        """recv = op over all ranks of send, on the root; other ranks need no recv. Without it on the
-        root: into send."""
+        """Combine all ranks' send on the root: recv = op over all ranks of send. Other ranks need
+        no recv. Without recv on the root the result goes into send."""
         at_root = self.rank == root
         mine = read(send, "send", at_root and recv is None)
         into = mine if recv is None or not at_root else read(recv, "recv", True)
@@ -160,7 +163,8 @@ class Calls:
 
     def broadcast(self, send: Any, recv: Any = None, root: int = 0, *,
                   stream: Optional[Stream] = None) -> None:
-        """recv = the root's send, on every rank. Without recv: send is written on all but the root."""
+        """Give every rank the root's send, in recv. Without recv, send is written on all ranks but
+        the root."""
         if recv is None:
             mine = into = read(send, "send", self.rank != root)
         else:
@@ -172,21 +176,23 @@ class Calls:
                                        stream and stream._handle), stream, mine, into)
 
     def all_gather(self, send: Any, recv: Any = None, *, stream: Optional[Stream] = None) -> None:
-        """recv = the ranks' send, one after the other, on every rank. Without recv: send is the
-        whole, of which this rank has filled its part."""
+        """Give every rank all ranks' send, one after the other, in recv. Without recv, send is the
+        whole buffer, in which this rank has filled its part."""
         mine, into = self._part_and_whole(send, recv, "send", "recv")
         self._after(_c.tutti_all_gather(mine[0], into[0], mine[1], mine[2], self._handle,
                                         stream and stream._handle), stream, mine, into)
 
     def reduce_scatter(self, send: Any, recv: Any = None, op: Any = "sum", *,
                        stream: Optional[Stream] = None) -> None:
-        """recv = op over all ranks of this rank's part of send. Without recv: into that part."""
+        """Combine all ranks' send and give each rank its part: recv = op over all ranks of this
+        rank's part of send. Without recv the result goes into that part of send."""
         into, mine = self._part_and_whole(recv, send, "recv", "send", recv is None)
         self._after(_c.tutti_reduce_scatter(mine[0], into[0], into[1], mine[2], op_number(op),
                                             self._handle, stream and stream._handle), stream, mine, into)
 
     def all_to_all(self, send: Any, recv: Any = None, *, stream: Optional[Stream] = None) -> None:
-        """Part r of recv = this rank's part of rank r's send. Without recv: in place."""
+        """Exchange a part with each rank: part r of recv = this rank's part of rank r's send.
+        Without recv it works in place."""
         mine = read(send, "send", recv is None)
         into = mine if recv is None else read(recv, "recv", True)
         if mine[1] != into[1] or mine[2] != into[2]:
@@ -196,8 +202,8 @@ class Calls:
 
     def gather(self, send: Any, recv: Any = None, root: int = 0, *,
                stream: Optional[Stream] = None) -> None:
-        """recv = the ranks' send, one after the other, on the root. A send of None on the root: its
-        part is in recv already."""
+        """Collect all ranks' send on the root, one after the other, in recv. If the root's send is
+        None, its part is in recv already."""
         if self.rank == root:
             mine, into = (self._part_and_whole(recv, None, "recv", "") if send is None else
                           self._part_and_whole(send, recv, "send", "recv"))
@@ -208,7 +214,8 @@ class Calls:
 
     def scatter(self, send: Any, recv: Any = None, root: int = 0, *,
                 stream: Optional[Stream] = None) -> None:
-        """recv = this rank's part of the root's send. Without recv on the root: it stays in send."""
+        """Give each rank its part of the root's send, in recv. Without recv on the root, its part
+        stays in send."""
         if self.rank == root:
             into, mine = self._part_and_whole(recv, send, "recv", "send", False)
         else:
@@ -217,12 +224,12 @@ class Calls:
                                      stream and stream._handle), stream, mine, into)
 
     def barrier(self, *, stream: Optional[Stream] = None) -> None:
-        """Wait for each other."""
+        """Wait until all ranks have called it."""
         self._after(_c.tutti_barrier(self._handle, stream and stream._handle), stream)
 
     def premul_sum(self, scalar: Any) -> Operator:
-        """The operator of a sum of what each rank gives times its scalar: an array of one element, of the
-        type of the calls with it."""
+        """The operator of a sum in which each rank's input is multiplied by its scalar: an array of
+        one element, of the type of the calls with it."""
         place = read(scalar, "scalar", False)
         if place[1] != 1:
             raise ArgumentError(f"scalar has {place[1]} elements: it is one")
@@ -234,7 +241,8 @@ class Calls:
 
     def _part_and_whole(self, part: Any, whole: Any, part_name: str, whole_name: str,
                         whole_is_written: bool = True) -> Tuple[Place, Place]:
-        """A buffer of one rank and one of all. One of them alone is that of all, in place."""
+        """A buffer for one rank's part and one for all parts. If only one is given, it is that for
+        all, in place."""
         if part is None or whole is None:
             all_of_it = read(whole if part is None else part, whole_name or part_name, whole_is_written)
             share = _share(all_of_it, whole_name or part_name, self.size)
@@ -247,7 +255,7 @@ class Calls:
         return one, everyone
 
     def _buffers(self, name: str, send: Any, recv: Any, root: int) -> Tuple[Place, Place, int]:
-        """Of a call by name: its buffers, and its count."""
+        """The buffers and the count of the call `name`."""
         if name == "all_gather":
             mine, into = self._part_and_whole(send, recv, "send", "recv")
             return mine, into, mine[1]
@@ -266,7 +274,8 @@ class Calls:
                      recv_counts: Sequence[int], *, send_displs: Optional[Sequence[int]] = None,
                      recv_displs: Optional[Sequence[int]] = None,
                      stream: Optional[Stream] = None) -> None:
-        """send_counts[r] elements from send_displs[r] go to rank r, recv_counts[r] come from it."""
+        """all_to_all() with counts: send_counts[r] elements from send_displs[r] go to rank r, and
+        recv_counts[r] come from it."""
         mine, into = read(send, "send", False), read(recv, "recv", True)
         if mine[2] != into[2]:
             _differ(mine, into)
@@ -278,7 +287,7 @@ class Calls:
     def gather_v(self, send: Any, recv: Any = None, counts: Sequence[int] = (),
                  displs: Optional[Sequence[int]] = None, root: int = 0, *,
                  stream: Optional[Stream] = None) -> None:
-        """gather() of counts[r] elements of rank r; recv, counts and displs on the root only."""
+        """gather() of counts[r] elements of rank r. Only the root passes recv, counts and displs."""
         mine = read(send, "send", False)
         into, rows = mine, (None, None)
         if self.rank == root:
@@ -290,7 +299,7 @@ class Calls:
     def scatter_v(self, send: Any, recv: Any, counts: Sequence[int] = (),
                   displs: Optional[Sequence[int]] = None, root: int = 0, *,
                   stream: Optional[Stream] = None) -> None:
-        """scatter() of counts[r] elements for rank r; send, counts and displs on the root only."""
+        """scatter() of counts[r] elements for rank r. Only the root passes send, counts and displs."""
         into = read(recv, "recv", True)
         mine, rows = into, (None, None)
         if self.rank == root:
@@ -302,7 +311,7 @@ class Calls:
     def all_gather_v(self, send: Any, recv: Any, counts: Sequence[int],
                      displs: Optional[Sequence[int]] = None, *,
                      stream: Optional[Stream] = None) -> None:
-        """all_gather() of counts[r] elements of rank r. A send of None: they are in recv already."""
+        """all_gather() of counts[r] elements of rank r. If send is None, they are in recv already."""
         into = read(recv, "recv", True)
         rows = _rows(into, "recv", counts, displs, self.size)
         if send is None:
@@ -316,8 +325,8 @@ class Calls:
 
     def reduce_scatter_v(self, send: Any, recv: Any, counts: Sequence[int], op: Any = "sum", *,
                          stream: Optional[Stream] = None) -> None:
-        """reduce_scatter() with counts[r] elements for rank r. A recv of None: into this rank's part
-        of send."""
+        """reduce_scatter() with counts[r] elements for rank r. If recv is None, the result goes
+        into this rank's part of send."""
         mine = read(send, "send", recv is None)
         sizes, displs = _rows(mine, "send", counts, None, self.size)
         if recv is None:
@@ -346,7 +355,7 @@ class Calls:
 
     def send_recv(self, send: Any, to: Optional[int], recv: Any, from_: Optional[int], *,
                   stream: Optional[Stream] = None) -> None:
-        """Both at once, which cannot deadlock. A rank of None: no send, or no receive."""
+        """Send and receive at once, which cannot deadlock. A rank of None: no send, or no receive."""
         mine = _NOTHING if to is None else read(send, "send", False)
         into = _NOTHING if from_ is None else read(recv, "recv", True)
         self._after(_c.tutti_send_recv(mine[0], mine[1], -1 if to is None else to, into[0], into[1],
@@ -355,8 +364,9 @@ class Calls:
 
     def handoff(self, send: Any, recv: Any, source: Side, target: Side, *, count: int, dtype: Any,
                 stream: Optional[Stream] = None) -> None:
-        """A vector of `count` elements of `dtype` from the ranks that hold it to those that shall.
-        All ranks call it; on which side a rank is not, its buffer is None."""
+        """Hand a vector of `count` elements of `dtype` from the ranks of one side to those of
+        the other. All ranks call it. A rank that is not on a side passes None for that side's
+        buffer."""
         kind = type_of(dtype)
         mine = self._on_side(send, "send", source, count, kind)
         into = self._on_side(recv, "recv", target, count, kind)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Communicators: made, used, ended."""
+"""Communicators: how they are made, used and ended."""
 import atexit
 import ctypes
 import math
@@ -18,16 +18,17 @@ from .persistent import PersistentCall
 from .topology import text_of
 from .windows import Window
 
-# How often an init that is under way is looked at: soon at first, then less.
+# How often to look at an init that is under way: soon at first, then less often.
 _FIRST_PAUSE, _LAST_PAUSE = 50e-6, 2e-3
-# Stands where the address of the result goes among the arguments of a call.
+# A placeholder for the address of the result among the arguments of a call.
 _OUT = object()
 # Those that were neither destroyed nor aborted.
 _alive: Set["Communicator"] = set()
 
 
 class UniqueId:
-    """What one rank makes and all ranks of a new communicator are given. It holds a secret."""
+    """A unique id. One rank makes it, and all ranks of a new communicator get it. It holds a
+    secret."""
 
     def __init__(self, data: Optional[bytes] = None) -> None:
         self._id = _c.tutti_unique_id()
@@ -43,7 +44,7 @@ class UniqueId:
 
 
 def make_config(settings: Dict[str, Any]) -> Any:
-    """A tutti_config. A setting X of seconds is the field X_ms."""
+    """Make a tutti_config. A setting X in seconds is the field X_ms."""
     config = _c.tutti_config.new()
     fields = {field[0] for field in config._fields_} - {"size", "blocking"}
     config.blocking = 0
@@ -60,7 +61,8 @@ def make_config(settings: Dict[str, Any]) -> Any:
 
 
 def await_made(handle: Optional[int]) -> int:
-    """Wait until a communicator that was begun with config.blocking 0 is made; how that ended."""
+    """Wait until a communicator that was begun with config.blocking 0 is made, and return how that
+    ended."""
     interrupts.install()
     pause, out = _FIRST_PAUSE, ctypes.c_int()
     while True:
@@ -75,17 +77,18 @@ class Communicator(Calls):
     """The ranks that call together, and this process as one of them.
 
     Buffers are whatever arrays.py reads: arrays of numpy, tensors of torch, objects with
-    `__dlpack__` or the buffer protocol. A call without a stream is done when it returns; with one,
-    it returns at once. All ranks make the same calls in the same order. One thread at a time.
+    `__dlpack__` or the buffer protocol. A call without a stream is done when it returns; with a
+    stream, it returns at once. All ranks make the same calls in the same order. One thread at a
+    time uses a communicator.
 
-    As a context manager it is destroyed at the end of the block, and aborted if an exception leaves
-    it, so that the other ranks do not wait.
+    As a context manager it is destroyed at the end of the block. If an exception leaves the block
+    it is aborted, so that the other ranks do not wait.
     """
 
     size: int
     rank: int
-    # Channels and windows that were not destroyed: whatever the program has dropped, other ranks
-    # write to their memory.
+    # Channels and windows that were not destroyed. Even if the program has dropped them, other
+    # ranks write to their memory.
     _open: Set[Union[Channel, Window]]
 
     def __init__(self, nranks: int, id: Union[UniqueId, bytes], rank: int, **config: Any) -> None:
@@ -100,7 +103,7 @@ class Communicator(Calls):
         self._handle, self._open = handle, set()
 
     def _take(self, call: Any, *args: Any, of: Optional[int] = None) -> None:
-        """Start to make it, and wait until it is made, or until the end of the group."""
+        """Begin to make it, and wait until it is made, or until the end of the group."""
         handle = ctypes.c_void_p()
         check(call(*(ctypes.byref(handle) if arg is _OUT else arg for arg in args)), of)
         self._own(handle.value)
@@ -132,7 +135,8 @@ class Communicator(Calls):
             raise
 
     def split(self, color: Optional[int], key: int = 0, **config: Any) -> Optional["Communicator"]:
-        """Ranks of one `color` make a communicator, ordered by `key`. A color of None: in none."""
+        """Split: ranks with one `color` make a communicator, ordered by `key`. A color of None
+        joins none."""
         if color is None:
             handle = ctypes.c_void_p()
             check(_c.tutti_comm_split(self._handle, _c.TUTTI_NOCOLOR, key, ctypes.byref(handle), None),
@@ -141,20 +145,20 @@ class Communicator(Calls):
         return self._child(_c.tutti_comm_split, color, key, _OUT, ctypes.byref(make_config(config)))
 
     def dup(self, **config: Any) -> "Communicator":
-        """Another communicator of the same ranks, with an order of calls of its own."""
+        """Make another communicator of the same ranks, with an order of calls of its own."""
         return self._child(_c.tutti_comm_dup, _OUT, ctypes.byref(make_config(config)))
 
     def create_group(self, ranks: Sequence[int], tag: int = 0, **config: Any) -> "Communicator":
-        """A communicator of `ranks`, in that order, which only they make. Also while another thread is
-        in a call on this one; several at once have different tags."""
+        """Make a communicator of `ranks`, in that order. Only they call it, also while another
+        thread is in a call on this communicator. Several such calls at once need different tags."""
         members = (ctypes.c_int * len(ranks))(*ranks)
         return self._child(_c.tutti_comm_create_group, members, len(ranks), tag, _OUT,
                            ctypes.byref(make_config(config)))
 
     def shrink(self, exclude: Sequence[int] = (), *, failed: bool = False,
                **config: Any) -> "Communicator":
-        """A communicator without the ranks of `exclude`, which do not call this; with `failed`
-        without those that are dead, too, which the others find out together."""
+        """Make a communicator without the ranks of `exclude`, which do not call this. With `failed`
+        the dead ranks are left out, too; the others find out together which those are."""
         ranks = (ctypes.c_int * len(exclude))(*exclude)
         flags = _c.TUTTI_SHRINK_FAILED if failed else _c.TUTTI_SHRINK_DEFAULT
         return self._child(_c.tutti_comm_shrink, ranks, len(exclude), _OUT,
@@ -162,8 +166,8 @@ class Communicator(Calls):
 
     def grow(self, nranks: int, id: Union[UniqueId, bytes, None] = None,
              **config: Any) -> "Communicator":
-        """A communicator of these ranks and new ones behind, `nranks` in all; one rank at least
-        passes the id. A new rank makes a Communicator(nranks, id, rank)."""
+        """Make a communicator of these ranks and new ones behind them, `nranks` in all. At least
+        one rank passes the id. A new rank makes a Communicator(nranks, id, rank)."""
         if id is not None and not isinstance(id, UniqueId):
             id = UniqueId(id)
         return self._child(_c.tutti_comm_grow, nranks, ctypes.byref(id._id) if id else None, -1,
@@ -172,12 +176,12 @@ class Communicator(Calls):
     # -- Other things on it ------------------------------------------------------------------
 
     def window(self, memory: Any = None, signals: int = 1) -> Window:
-        """Let the other ranks read and write `memory`, and give each two ranks so many signals. Called by
-        all ranks."""
+        """Make a window: let the other ranks read and write `memory`. Each pair of ranks has
+        `signals` signals. All ranks call it."""
         return Window(self, memory, signals)
 
     def channel(self) -> Channel:
-        """A channel for messages with tags. Called by all ranks."""
+        """Make a channel for messages with tags. All ranks call it."""
         return Channel(self)
 
     def persistent(self, name: str, send: Any = None, recv: Any = None, *, op: Any = "sum",
@@ -192,17 +196,18 @@ class Communicator(Calls):
         return self.persistent(name, send, recv, op=op, root=root)
 
     def set_algorithm(self, algo: Optional[str]) -> None:
-        """Collectives from now on take the algorithms that `algo` allows, in the words of TUTTI_ALGO, as
-        "all_reduce:ring,tree"; None: those of the configuration, "": whichever is best. All ranks do the same
-        before the same call; calls that are queued, and persistent calls, keep theirs. Any thread."""
+        """Set the algorithms that later collectives may take, in the words of TUTTI_ALGO, as
+        "all_reduce:ring,tree". None: those of the configuration; "": whichever is best. All ranks
+        do the same before the same call. Calls that are queued, and persistent calls, keep theirs.
+        Any thread."""
         check(_c.tutti_comm_set_algorithm(self._handle, None if algo is None else algo.encode()), self._handle)
 
     def set_timeout(self, seconds: Optional[float]) -> None:
-        """After so long in a call, of those from now on, comes Timeout; None or 0: never. Any thread."""
+        """Limit later calls: one that takes longer raises Timeout. None or 0: no limit. Any thread."""
         check(_c.tutti_comm_set_timeout(self._handle, math.ceil(1000 * (seconds or 0))), self._handle)
 
     def channels(self, json: bool = False) -> str:
-        """Which rings and trees it goes by, as text or as JSON."""
+        """The rings and trees of this communicator, as text or as JSON."""
         return text_of(_c.tutti_comm_plan, self._handle, int(json), handle=self._handle)
 
     def transport(self, peer: int) -> str:
@@ -218,7 +223,7 @@ class Communicator(Calls):
         self._after(_c.tutti_comm_finalize(self._handle), None)
 
     def destroy(self) -> None:
-        """Free it once this rank's own calls are done; waits for no other rank."""
+        """Free the communicator once this rank's own calls are done. It waits for no other rank."""
         status = _c.tutti_comm_destroy(self._take_away())
         self._open.clear()
         check(status)
@@ -226,7 +231,7 @@ class Communicator(Calls):
         interrupts.reraise()
 
     def abort(self) -> None:
-        """Give up: pending calls of this rank end with AbortedError, those of other ranks with
+        """Abort: pending calls of this rank end with AbortedError, those of other ranks with
         PeerError. Any thread."""
         check(_c.tutti_comm_abort(self._take_away()))
         self._open.clear()
@@ -266,8 +271,8 @@ class Communicator(Calls):
 
 
 def _called() -> Set[Communicator]:
-    """On which communicators another thread is in a call: the function of this package that makes the
-    call is where that thread is then."""
+    """The communicators that another thread is in a call on. That thread is then in the function of
+    this package that makes the call."""
     found = set()
     for number, frame in sys._current_frames().items():
         if number == threading.get_ident() or frame.f_globals.get("__package__") != __package__:
@@ -282,8 +287,9 @@ def _called() -> Set[Communicator]:
 
 @atexit.register
 def _end_all() -> None:
-    """Say goodbye for a program that has not; after an exception nobody shall wait for it. Nor can this
-    wait for the call of a daemon thread, which may never end."""
+    """End communicators that the program has not ended. After an exception the other ranks must
+    not wait for it, and this function cannot wait for the call of a daemon thread, which may
+    never end."""
     failed, called = hasattr(sys, "last_type"), _called()
     interrupts.end()
     for comm in list(_alive):
@@ -292,14 +298,15 @@ def _end_all() -> None:
 
 
 def init(**config: Any) -> Communicator:
-    """The communicator of all processes that a launcher started: `tutti run`, mpirun, srun,
+    """Make the communicator of all processes that a launcher started: `tutti run`, mpirun, srun,
     torchrun, or TUTTI_RANK and TUTTI_NRANKS by hand. Settings: name, transport, algo, timeout in
-    seconds, reproducible, encrypt, traffic_class; a variable of the environment wins."""
+    seconds, reproducible, encrypt, traffic_class. A variable of the environment wins over a
+    setting."""
     return Communicator._made_by(_c.tutti_comm_init_env, _OUT, ctypes.byref(make_config(config)))
 
 
 def init_all(nranks: int, **config: Any) -> List[Communicator]:
-    """Communicators whose ranks are threads of this process, each to be used by its own."""
+    """Make a communicator whose ranks are threads of this process: one handle for each thread."""
     handles = (ctypes.c_void_p * nranks)()
     settings = make_config(config)
     settings.blocking = 1

@@ -61,7 +61,7 @@ class PeerError(LostError, status=_c.tutti_status.TUTTI_EPEER):
 
 
 class Timeout(LostError, TimeoutError, status=_c.tutti_status.TUTTI_ETIMEOUT):
-    """TUTTI_ETIMEOUT: a deadline passed; the message says who was waited for."""
+    """TUTTI_ETIMEOUT: a deadline passed; the message names the ranks that were waited for."""
 
 
 class MismatchError(LostError, status=_c.tutti_status.TUTTI_EMISMATCH):
@@ -85,8 +85,8 @@ class RevokedError(LostError, status=_c.tutti_status.TUTTI_EREVOKED):
 
 
 def error_of(status: int, handle: object = None) -> Error:
-    """The exception for `status`, with the text of the last error on `handle`, or without one of
-    this thread."""
+    """The exception for `status`, with the text of the last error on `handle`, or without a handle
+    that of this thread."""
     text = _c.tutti_last_error(handle).decode(errors="replace")
     name = _c.tutti_status_name(status).decode()
     default = LostError if status <= _c.TUTTI_STATUS_LOST else Error
@@ -98,8 +98,8 @@ def error_of(status: int, handle: object = None) -> Error:
 
 
 def check(status: int, handle: object = None) -> None:
-    """Raise what `status` says, if it is an error, or the exception of a handler of signals that came at
-    the same time: it would be raised nowhere else."""
+    """Raise the exception for `status`, if it is an error, or that of a signal handler that ran at
+    the same time and would otherwise be lost."""
     if status < 0:
         interrupts.reraise()
         raise error_of(status, handle)

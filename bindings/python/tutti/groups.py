@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups of calls: `with tutti.group():`; how long they would take: `with tutti.simulate() as cost:`."""
+"""Groups of calls: `with tutti.group():`. How long they would take: `with tutti.simulate() as
+cost:`."""
 import contextlib
 import ctypes
 import threading
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from .calls import Calls
     from .streams import Stream
 
-# Groups that are open, of all threads: where none is, nobody need look at the thread's.
+# The number of open groups of all threads. If it is 0, a call need not look at the thread's.
 n_open = 0
 _lock = threading.Lock()
 
@@ -32,12 +33,13 @@ def is_open() -> bool:
 
 
 def keep(comm: "Calls", stream: Optional["Stream"], places: Any) -> None:
-    """Keep what a call works on until the group has ended, which makes it or queues it on the stream."""
+    """Keep the buffers of a call until the group has ended, which makes the call or queues it on
+    its stream."""
     _mine.kept.append((comm, stream, places))
 
 
 def afterwards(call: Callable[[], None]) -> None:
-    """Call this when the group has ended well."""
+    """Call this function when the group has ended without an error."""
     _mine.then.append(call)
 
 
@@ -49,25 +51,27 @@ def _count(step: int) -> None:
 
 
 class Cost:
-    """What simulate() has predicted."""
+    """The prediction of simulate()."""
 
-    #: From when the last rank has made the calls to when they are done; 0 until the block has ended.
+    #: The time from when the last rank has made the calls to when they are done; 0 until the block
+    #: has ended.
     seconds: float = 0.0
 
 
 @contextlib.contextmanager
 def group() -> Iterator[None]:
-    """Calls inside only queue; the end of the outermost group runs them: first all sends and
-    receives at the same time, then the collectives. An exception that leaves the group runs
-    nothing of it."""
+    """Calls inside are only queued. The end of the outermost group runs first all sends and
+    receives at the same time, then the collectives. If an exception leaves the group, nothing of it
+    runs."""
     with _block(_end):
         yield
 
 
 @contextlib.contextmanager
 def simulate() -> Iterator[Cost]:
-    """Calls inside are not made: at the end of the block its Cost says how long they should take by the model
-    of `tutti tune --table`. No other rank is asked, and none has to do it, too. Not inside a group."""
+    """Calls inside are not made. At the end of the block the Cost says how long they would take by
+    the model of `tutti tune --table`. No other rank is asked, and the others need not do the same.
+    Not inside a group."""
     if is_open():
         raise UsageError("simulate() is inside a group: end the group first, or call it outside")
     cost, us = Cost(), ctypes.c_double()
@@ -85,7 +89,7 @@ def _block(end: Callable[[], int]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # A call that fails inside the group makes its end run nothing.
+        # If a call fails inside the group, the group's end runs nothing.
         _c.tutti_barrier(None, None)
         _end()
         raise

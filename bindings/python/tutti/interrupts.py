@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ctrl-C, and handlers of other signals, while a call waits.
 
-Python runs handlers of signals between two of its own instructions, and a call is one of them. So
-while the main thread waits in a call, the library lets Python have a turn every 0.05 s. If a handler
-raises an exception, as that of Ctrl-C does, the call ends: its communicator is lost, the other ranks
-hear of it, and the exception goes on from there.
+Python runs signal handlers between two of its own instructions, and a call is one instruction. So
+while the main thread waits in a call, the library gives Python a turn every 0.05 s. If a handler
+raises an exception, as that of Ctrl-C does, the call ends: its communicator is lost, the other
+ranks hear of it, and the exception goes on from there.
 """
 import ctypes
 import functools
@@ -14,14 +14,14 @@ from typing import Generator, List, Optional
 
 from . import _c
 
-# What a handler has raised, until the call that it ended is back.
+# The exception of a handler, until the call that it ended has returned.
 _raised: List[BaseException] = []
 _ended = False
 
 
 def _answers() -> Generator[int, None, None]:
-    """Handlers run where a generator goes on, which is inside of `try` here. At the first line of a
-    function they would run before it."""
+    """Let handlers run where a generator goes on, which is inside of `try` here. At the first line
+    of a function they would run before it."""
     answer = 0
     while True:
         try:
@@ -31,7 +31,7 @@ def _answers() -> Generator[int, None, None]:
         except GeneratorExit:
             return
         except BaseException as error:  # pylint: disable=broad-except
-            # Without this frame, which whoever clears tracebacks would end.
+            # Without this frame, which code that clears tracebacks would end.
             trace = error.__traceback__
             _raised.append(error.with_traceback(trace.tb_next if trace else None))
             answer = 1
@@ -39,19 +39,19 @@ def _answers() -> Generator[int, None, None]:
 
 _generator = _answers()
 next(_generator)
-# No function of Python is between; of the argument there is no need.
+# No Python function is between, and the argument is not needed.
 _next = ctypes.CFUNCTYPE(ctypes.c_int)(functools.partial(next, _generator, 0))
 _function = ctypes.cast(_next, _c.tutti_interrupt_fn)
 
 
 def install() -> None:
-    """From now on calls of the main thread can be interrupted."""
+    """Let calls of the main thread be interrupted from now on."""
     if threading.current_thread() is threading.main_thread():
         _c.tutti_set_interrupt(_function, None)
 
 
 def taken() -> Optional[BaseException]:
-    """What a handler has raised that ended the call that is just back, once."""
+    """Take the exception of a handler that ended the call which has just returned."""
     if not _raised or threading.current_thread() is not threading.main_thread():
         return None
     error = _raised.pop()
@@ -60,14 +60,14 @@ def taken() -> Optional[BaseException]:
 
 
 def end() -> None:
-    """The program ends: daemon threads whose calls that ends do not come back from them."""
+    """Called when the program ends: daemon threads whose calls that ends do not return from them."""
     global _ended
     _ended = True
 
 
 def reraise() -> None:
-    """Raise what has ended the call that is just back."""
-    # A daemon thread is stopped wherever it is when the interpreter ends. If that is where it writes
+    """Raise the exception that has ended the call which has just returned."""
+    # When the interpreter ends, a daemon thread is stopped wherever it is. If it is just writing
     # that its call has failed, the lock of the file stays taken, and the interpreter aborts.
     while _ended and threading.current_thread() is not threading.main_thread():
         time.sleep(3600)
@@ -77,8 +77,8 @@ def reraise() -> None:
 
 
 def after_wait(status: int) -> None:
-    """A wait is back that has not failed. TUTTI_AGAIN: an exception has ended it; one may also have come
-    at the same time as what was waited for."""
+    """Called after a wait that did not fail. With TUTTI_AGAIN an exception has ended it; an
+    exception may also have come at the same time as what was waited for."""
     reraise()
     if status:
         raise KeyboardInterrupt

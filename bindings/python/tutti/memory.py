@@ -11,16 +11,16 @@ from .errors import check
 
 
 def empty(shape: Union[int, Sequence[int]], dtype: Any = "float32") -> Any:
-    """An array of zeros in memory of the process that all ranks of the host can address, whatever
-    communicator they call with. Of numpy, if that is there, else a memoryview of bytes. The memory
-    is freed when nobody has the array any more."""
+    """An array of zeros in memory that all ranks of the host can address, in calls of any
+    communicator. It is an array of numpy, if that is installed, else a memoryview of bytes. The
+    memory belongs to the process and is freed when nobody has the array any more."""
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     nbytes = math.prod(dims) * SIZES[type_of(dtype)]
     address = ctypes.c_void_p()
     check(_c.tutti_mem_alloc(ctypes.byref(address), max(nbytes, 1), None))
     assert address.value is not None
     raw = (ctypes.c_char * nbytes).from_address(address.value)
-    # What else runs when the program ends may still use the array.
+    # Other code that runs when the program ends may still use the array.
     weakref.finalize(raw, _c.tutti_mem_free, address.value, None).atexit = False
     try:
         import numpy

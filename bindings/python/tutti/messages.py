@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Message(NamedTuple):
-    """What was received, found or sent: by which rank, with which tag, and its length in bytes."""
+    """A message that was received, found or sent: its source, its tag, and its length in bytes."""
 
     source: int
     tag: int
@@ -37,12 +37,13 @@ class Request:
         self._channel, self._owner = channel, owner
         check(call(channel._handle, address, count * SIZES[kind], peer, tag, ctypes.byref(number)))
         self._number = number.value
-        # Of a wait that was over when it was interrupted.
+        # The result of a wait that was over when it was interrupted.
         self._message: Optional[Message] = None
         channel._requests.add(self)
 
     def wait(self, timeout: Optional[float] = None) -> Optional[Message]:
-        """Wait for at most `timeout` seconds. None: it is not over yet."""
+        """Wait for at most `timeout` seconds, and return the message. None: the request is not over
+        yet."""
         if self._message is not None:
             return self._message
         info = _c.tutti_message_info()
@@ -56,15 +57,15 @@ class Request:
         return self._message
 
     def cancel(self) -> bool:
-        """Take it back, if that is still possible: wait() raises CancelledError then."""
+        """Cancel the request, if that is still possible: wait() raises CancelledError then."""
         status = _c.tutti_message_cancel(self._channel._handle, self._number)
         check(status)
         return bool(status == _c.tutti_status.TUTTI_OK)
 
 
 class Channel:
-    """What carries messages between all ranks of a communicator: Communicator.channel() makes it, and
-    is called by all ranks, as is destroy(). All else is called by any rank and any thread."""
+    """A message channel between all ranks of a communicator. Communicator.channel() makes it. All
+    ranks call that and destroy(); any rank and any thread may call the rest."""
 
     def __init__(self, comm: "Communicator") -> None:
         handle = ctypes.c_void_p()
@@ -83,11 +84,12 @@ class Channel:
         return Request(self, _c.tutti_message_irecv, data, True, _any(source), _any(tag))
 
     def send(self, data: Any, dest: int, tag: int = 0) -> None:
-        """Send; returns when `data` may be changed."""
+        """Send. Returns when `data` may be changed."""
         self._wait(self.isend(data, dest, tag))
 
     def recv(self, data: Any, source: Optional[int] = None, tag: Optional[int] = None) -> Message:
-        """Receive; says what came. A message that is longer than `data` is an error, and stays."""
+        """Receive, and return what came. A message that is longer than `data` is an error, and
+        stays."""
         return self._wait(self.irecv(data, source, tag))
 
     def _wait(self, request: Request) -> Message:
@@ -102,7 +104,8 @@ class Channel:
 
     def probe(self, source: Optional[int] = None, tag: Optional[int] = None,
               timeout: Optional[float] = None) -> Optional[Message]:
-        """Which message is the oldest to be received; it stays. None: none came in `timeout` seconds."""
+        """Return the oldest message that can be received, which stays. None: none came in `timeout`
+        seconds."""
         info = _c.tutti_message_info()
         status = _c.tutti_message_probe(self._handle, _any(source), _any(tag), _milliseconds(timeout),
                                         ctypes.byref(info))
@@ -111,7 +114,7 @@ class Channel:
         return _message(info) if status == _c.tutti_status.TUTTI_OK else None
 
     def destroy(self) -> None:
-        """End it, with all ranks."""
+        """Destroy the channel, together with all ranks."""
         handle, self._handle = self._handle, None
         status = _c.tutti_channel_destroy(handle)
         self._requests.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams, on which calls are done beside what the program does, and events in them."""
+"""Streams, which do calls while the program does something else, and events in them."""
 import ctypes
 import itertools
 import sys
@@ -10,10 +10,10 @@ from . import _c, groups, interrupts
 from .arrays import SIZES, Place
 from .errors import Error, check, error_of
 
-# After so many calls, or so many bytes of theirs, it is time to see which are done.
+# After so many calls, or bytes of their buffers, look which calls are done.
 _LOOK_AFTER, _LOOK_AFTER_BYTES = 256, 16 << 20
 
-# What streams are to call, by numbers that the library passes on.
+# The functions that streams are to call, by numbers that the library passes on.
 _functions: Dict[int, Callable[[Optional[Error]], None]] = {}
 _numbers = itertools.count(1)
 
@@ -37,7 +37,7 @@ class Event:
         self._handle = handle.value
 
     def record(self, stream: "Stream") -> None:
-        """Let it happen when `stream` has done all that is queued by now."""
+        """Let the event happen when `stream` has done all that is queued by now."""
         check(_c.tutti_event_record(self._handle, stream._handle))
 
     def query(self) -> bool:
@@ -59,7 +59,8 @@ class Event:
 
 
 class _Batch:
-    """What some calls work on. They are done when the event has happened; None: not recorded yet."""
+    """The buffers of some calls, which are done when the event has happened. None: not recorded
+    yet."""
 
     def __init__(self, places: List[Tuple[Place, ...]]) -> None:
         self.places = places
@@ -70,10 +71,10 @@ class _Batch:
 
 
 class Stream:
-    """A queue of calls, done in order by a thread of the library.
+    """A queue of calls, which a thread of the library does in order.
 
-    A call that is given a stream returns at once. What it reads and writes belongs to the library
-    until it is done, and is kept alive until then.
+    A call on a stream returns at once. The buffers that it reads and writes belong to the library
+    until it is done, and are kept alive until then.
     """
 
     def __init__(self) -> None:
@@ -82,23 +83,24 @@ class Stream:
         self._handle = handle.value
         self._kept: List[Tuple[Place, ...]] = []
         self._nbytes = 0
-        # Under the lock: several threads may queue calls.
+        # Under the lock, because several threads may queue calls.
         self._older: Set[_Batch] = set()
         self._lock = threading.Lock()
 
     def _keep(self, places: Tuple[Place, ...]) -> None:
-        """Keep what a call works on that has been queued."""
+        """Keep the buffers of a call that has been queued."""
         self._kept.append(places)
         self._nbytes += sum(place[1] * SIZES.get(place[2], 0) for place in places)
         if self._handle and (len(self._kept) >= _LOOK_AFTER or self._nbytes >= _LOOK_AFTER_BYTES):
             self._look()
 
     def _look(self) -> None:
-        """Drop what calls have worked on that are done."""
+        """Drop the buffers of calls that are done."""
         with self._lock:
-            # An exception of a handler of signals may come between any two lines: what is kept must be
-            # in one of the lists at each. Who adds to the old list has queued its call before, so an
-            # event that is recorded after the list was changed happens after that call.
+            # An exception of a signal handler may come between any two lines, so at each of them
+            # what is kept must be in one of the lists. A thread that adds to the old list has
+            # queued its call before, so an event that is recorded after the list was changed
+            # happens after that call.
             batch = _Batch(self._kept)
             self._older.add(batch)
             self._kept, self._nbytes = [], 0
@@ -116,8 +118,9 @@ class Stream:
         check(_c.tutti_stream_wait_event(self._handle, event._handle))
 
     def call(self, function: Callable[[Optional[Error]], None]) -> None:
-        """Let the stream's thread call function(error) when all that is queued by now is done: None, or
-        the first error of the calls since the function before. It must not wait."""
+        """Let the stream's thread call function(error) when all that is queued by now is done.
+        error is None, or the first error of the calls since the function before. The function must
+        not wait."""
         number = next(_numbers)
         _functions[number] = function
         status = _c.tutti_stream_call(self._handle, _call, number)
@@ -154,7 +157,7 @@ class Stream:
             self._abandon()
 
     def _abandon(self) -> None:
-        """Leave the end to a thread that waits for what is queued, and keeps what that works on."""
+        """Leave the end to a thread that waits for what is queued, and that keeps its buffers."""
         handle, self._handle = self._handle, None
         kept = self._kept, self._older
         self._kept, self._older = [], set()
@@ -173,7 +176,7 @@ class Stream:
                 return
         except RuntimeError:
             pass
-        # The program ends and starts no more threads: what the stream works on stays until the process is gone.
+        # The program ends and starts no more threads: the buffers stay until the process is gone.
         _keep_for_ever(kept)
 
     def __del__(self) -> None:
@@ -189,5 +192,5 @@ class Stream:
         if exception[0] is None:
             self.destroy()
         else:
-            # What it waits for may never come.
+            # It may wait for something that never comes.
             self._abandon()

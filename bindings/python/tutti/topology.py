@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a machine is wired, and which ways a job would take over it, as text."""
+"""How a machine is wired, and the plan of a job over machines, as text."""
 import ctypes
 from typing import Any, Optional, Sequence
 
@@ -12,7 +12,7 @@ _free.restype = None
 
 
 def text_of(call: Any, *args: Any, handle: Optional[int] = None) -> str:
-    """What a call prints into its last argument."""
+    """The text that a call prints into its last argument."""
     out = ctypes.c_void_p()
     check(call(*args, ctypes.byref(out)), handle)
     try:
@@ -29,7 +29,8 @@ def _format(name: str, prefix: str, formats: Any) -> int:
 
 
 class Topology:
-    """How a machine is wired: this one, or what a file in NCCL's format says, or a captured one."""
+    """How a machine is wired: this machine, one that a file in NCCL's format describes, or a
+    captured one."""
 
     def __init__(self, xml: Optional[str] = None, sysfs: Optional[str] = None) -> None:
         config = _c.tutti_topo_config.new()
@@ -55,7 +56,7 @@ class Topology:
 
 
 class JobPlan:
-    """How a job would run over machines: for each pattern the channels, what they carry, and how much
+    """The plan of a job over machines: for each pattern the channels, what they carry, and how much
     any others could."""
 
     def __init__(self, nodes: Sequence[Topology], patterns: Optional[str] = None) -> None:

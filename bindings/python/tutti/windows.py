@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 
 
 class Window:
-    """Memory of all ranks that each of them may read and write. Made and destroyed by all together.
+    """Memory of all ranks that each of them may read and write. All ranks make and destroy it
+    together.
 
-    Offsets are in elements of the buffer that is put or got, so they mean the same as in an array of
-    that type. What one rank puts and signals to another arrives in that order.
+    Offsets are in elements of the buffer that is put or got, so they mean the same as in an array
+    of that type. What one rank puts and signals to another arrives in that order.
     """
 
     def __init__(self, comm: "Communicator", memory: Any = None, signals: int = 1) -> None:
-        """`memory` is what the others may reach of this rank; None: nothing. `signals` is how many each
-        two ranks have, counted and waited for apart: alike on all ranks."""
+        """`memory` is this rank's memory that the others may access; None: nothing. `signals` is
+        how many signals each pair of ranks has, each counted and waited for by itself. It is the
+        same on all ranks."""
         place = read(memory, "memory", True) if memory is not None else (None, 0, 0, None)
         handle = ctypes.c_void_p()
         self._comm, self._memory = comm, place[3]
@@ -44,15 +46,15 @@ class Window:
                                stream and stream._handle), stream, place)
 
     def put(self, src: Any, peer: int, offset: int = 0, *, stream: Optional[Stream] = None) -> None:
-        """Write src to the window of `peer`. That it is there only a flush says, or a signal."""
+        """Write src to the window of `peer`. Only a flush, or a signal, says that it has arrived."""
         self._move(_c.tutti_put, peer, src, "src", offset, stream)
 
     def get(self, dst: Any, peer: int, offset: int = 0, *, stream: Optional[Stream] = None) -> None:
-        """Read dst from the window of `peer`."""
+        """Read from the window of `peer` into dst."""
         self._move(_c.tutti_get, peer, dst, "dst", offset, stream)
 
     def signal(self, peer: int, index: int = 0, *, stream: Optional[Stream] = None) -> None:
-        """Send one signal to `peer`, which it sees after all that was put to it before."""
+        """Send one signal to `peer`, which sees it after all that was put to it before."""
         self._comm._after(_c.tutti_signal_index(self._handle, peer, index, stream and stream._handle),
                           stream)
 
@@ -72,14 +74,14 @@ class Window:
                                                 stream and stream._handle), stream)
 
     def flush(self, peer: int = -1, *, stream: Optional[Stream] = None) -> None:
-        """Wait until all that was put to `peer`, or to all, is there."""
+        """Wait until all that was put to `peer`, or to all ranks, has arrived."""
         self._comm._after(_c.tutti_window_flush(self._handle, peer, stream and stream._handle), stream)
 
     def destroy(self) -> None:
-        """End it, with all ranks: what all have put is there then. UsageError: this is not the time, as
-        inside a group, and it stays."""
+        """Destroy the window, together with all ranks; what all have put has arrived then.
+        UsageError: the window cannot be destroyed now, as inside a group, and stays."""
         status = _c.tutti_window_destroy(self._handle)
-        # In a process that was forked the memory of it is freed all the same.
+        # In a forked process its memory is freed all the same.
         if status == _c.tutti_status.TUTTI_EUSAGE and os.getpid() == self._pid:
             check(status)
         self._handle = self._memory = None
