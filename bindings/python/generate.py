@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes of the public headers what Python calls the library by.
+"""Makes, from the public headers, the module by which Python calls the library.
 
 generate.py INCLUDE --module FILE   writes the module _c.py: constants, enums, structs, functions
 generate.py INCLUDE --check FILE    writes a C program that compiles only if the sizes, offsets and
                                     values of the module are those that the compiler sees
 
-The headers are regular (see scripts/reference.awk, which reads them for people), so a small reader
-will do. It refuses what it does not understand.
+The headers are regular (scripts/reference.awk reads them for people), so a small reader is enough.
+It refuses what it does not understand.
 """
 import argparse
 import ctypes
@@ -31,7 +31,7 @@ class Field(NamedTuple):
 
 
 class Headers:
-    """What is declared, in an order in which nothing is used before it is there."""
+    """The declarations, in an order in which nothing is used before it is declared."""
 
     def __init__(self, include: pathlib.Path) -> None:
         self.include = include
@@ -71,7 +71,7 @@ class Headers:
             self.take(declaration, f"{name}.h")
 
     def expand_lists(self, text: str) -> str:
-        """Lists and the enums that are made of them, written out."""
+        """Write out lists and the enums that are made of them."""
         for name, rows in re.findall(r"^#define (\w+_MAP)\(X\)(.*)$", text, flags=re.M):
             self.lists[name] = [[part.strip() for part in row.split(",")]
                                 for row in re.findall(r"X\(([^()]*)\)", rows)]
@@ -144,7 +144,7 @@ class Headers:
 
     @staticmethod
     def fields(text: str) -> List[Field]:
-        """Of a declaration like `const char *a, *b[4]`."""
+        """The fields of a declaration like `const char *a, *b[4]`."""
         base = re.match(r"\s*((?:const |struct )*(?:unsigned(?: long long)?|\w+)\b)", text)
         assert base, text
         out = []

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What Debian's static libraries expect of what they are linked to, and a wheel that runs on older
- * systems has not. Part of each library of such a wheel.
+/* What Debian's static libraries expect of the program that they are linked to, and older systems, on
+ * which a wheel runs as well, do not have. Part of each library of such a wheel.
  *
  * Owner: nothing is owned. Threads: any. */
 
@@ -10,11 +10,11 @@
 
 #define LOCAL __attribute__((visibility("hidden")))
 
-/* Compiled for programs, they reach these streams as if they were in the same file. */
+/* Those libraries are compiled for programs: they use these streams as if they were in the same file. */
 LOCAL void *stdin, *stdout, *stderr;
 
-/* By the names that all libraries share: behind this one, where RTLD_NEXT looks, there is no libc if
- * the library came by LD_PRELOAD. The three above are hidden, and not found. */
+/* Look in the names that all libraries share. Behind this library, where RTLD_NEXT looks, there is no
+ * libc if it was loaded by LD_PRELOAD. The three above are hidden, and so not found. */
 __attribute__((constructor)) static void take_streams(void)
 {
 	stdin = *(void **)dlsym(RTLD_DEFAULT, "stdin");
@@ -22,7 +22,7 @@ __attribute__((constructor)) static void take_streams(void)
 	stderr = *(void **)dlsym(RTLD_DEFAULT, "stderr");
 }
 
-/* Of glibc 2.36. Expat's hash tables are salted with it. */
+/* glibc 2.36 has it. Expat salts its hash tables with it. */
 LOCAL void arc4random_buf(void *out, size_t nbytes);
 LOCAL void arc4random_buf(void *out, size_t nbytes)
 {
@@ -38,10 +38,10 @@ LOCAL void arc4random_buf(void *out, size_t nbytes)
 	}
 }
 
-/* Of glibc 2.32: whether a process has one thread, so that atomics may be plain. They never are. */
+/* glibc 2.32 has it: whether a process has one thread, so that atomics may be plain. Here they never are. */
 LOCAL char __libc_single_threaded;
 
-/* The solver could read compressed files, and is never told to: none can be opened. */
+/* The solver could read compressed files, but is never told to: none can be opened. */
 #define NONE(result, name)        \
 	LOCAL result name(void);  \
 	LOCAL result name(void)   \

@@ -24,7 +24,7 @@ __all__ = ["BackendError", "Entry", "TuttiBackend", "TuttiGroup", "Window", "Wor
 
 
 def register() -> None:
-    """Tell PyTorch of the backend; once more does nothing."""
+    """Register the backend with PyTorch. To call it again does nothing."""
     if NAME.upper() in _dist.Backend._plugins:  # pylint: disable=protected-access
         return
     try:
@@ -34,14 +34,14 @@ def register() -> None:
 
 
 def flight_record(group: Optional[Any] = None) -> List[Entry]:
-    """The last calls of this rank on a group, oldest first: what was called, with how many
-    elements, and whether it is done. It is logged, too, when a group is lost."""
+    """The last calls of this rank on a group, oldest first: which call, with how many elements, and
+    whether it is done. The record is also logged when a group is lost."""
     return engine_of(group).record()
 
 
 def new_window(tensor: Optional[_torch.Tensor] = None, group: Optional[Any] = None) -> Window:
-    """A window on a tensor of each rank of a group: see Window. All of its ranks call this; without a
-    tensor they call tensor_register() next."""
+    """Make a window on a tensor of each rank of a group: see Window. All of its ranks call this. A
+    rank without a tensor calls tensor_register() next."""
     return Window(engine_of(group), tensor)
 
 

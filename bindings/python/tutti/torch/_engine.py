@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One communicator as a process group uses it: calls that are done at once, and those that are done later,
-deadlines, the end, and a record of what was called last.
+"""One communicator as a process group uses it: calls that are done at once or later, deadlines, the
+end, and a record of the last calls.
 
-Threads: what a group does is done under its lock, since a communicator is one thread's at a time;
-abort() takes none, nor do messages and windows.
+Threads: a group works under its lock, since one thread at a time uses a communicator. abort() takes
+no lock, nor do messages and windows.
 """
 import atexit
 import collections
@@ -35,8 +35,8 @@ _ALWAYS = contextlib.nullcontext()
 
 
 class Engine:
-    """A communicator and all that a process group needs of it. Owns both the communicator and
-    the stream, and ends them when it is shut down or freed."""
+    """A communicator and all that a process group needs for it. It owns the communicator and the
+    stream, and ends both when it is shut down or freed."""
 
     def __init__(self, comm: int, rank: int, size: int, timeout: timedelta, name: str,
                  title: str) -> None:
@@ -45,20 +45,21 @@ class Engine:
         self.size = size
         self.name = name
         self.title = title
-        # The Python half of a backend, which PyTorch does not keep; until the end.
+        # The Python half of a backend, which PyTorch does not keep; it is kept until the end.
         self.owner: Any = None
-        # Of the group's messages; its own module makes it.
+        # The channel of the group's messages, which its own module makes.
         self.channel: Any = None
         # The tensors of its windows, by handle.
         self.windows: Dict[Optional[int], torch.Tensor] = {}
         self.timeout = timeout
         self.renew_locks()
         self._number = 0
-        #: How many calls of all ranks there were, which is the same on each.
+        #: The number of calls of all ranks, which is the same on each rank.
         self.ncollectives = 0
         self.error: Optional[BaseException] = None
         self._lost_at = math.inf
-        # What calls worked on that failed: other ranks may write to it until theirs have returned.
+        # The buffers of failed calls: other ranks may write to them until their calls have
+        # returned.
         self.held_by_failed: List[Any] = []
         self._record: Deque[Entry] = collections.deque(maxlen=RECORD)
         self._kept: Deque[Work] = collections.deque(maxlen=RECORD)
@@ -73,9 +74,11 @@ class Engine:
         _engines.add(self)
 
     def renew_locks(self) -> None:
-        """Make the locks. Anew in the child of a fork, where the threads that had them are not."""
+        """Make the locks, anew in the child of a fork, which does not have the threads that held
+        them."""
         self.lock = threading.RLock()
-        # For a call and that which finishes its Work, one behind the other on the stream.
+        # Protects a call and the function that finishes its Work, which are next to each other on
+        # the stream.
         self._queue = threading.RLock()
         if self.channel is not None:
             self.channel.lock = threading.Lock()
@@ -84,7 +87,7 @@ class Engine:
 
     def note(self, call: str, elements: int = 0, tensors: Sequence[torch.Tensor] = (),
              peer: int = -1, is_collective: bool = True) -> Entry:
-        """Begin a call in the record; `tensors` are what it reads."""
+        """Begin the record of a call. `tensors` are those that it reads."""
         if self.comm is None:
             raise (fresh(self.error) if self.error is not None else
                    BackendError(f"{call}: the process group was shut down"))
@@ -95,17 +98,19 @@ class Engine:
         return entry
 
     def parts(self, entry: Entry, number: int) -> List[Entry]:
-        """Entries of `number` calls that are one call to the user: that one ends with the last."""
+        """Entries for `number` calls that are one call to the user, which ends with the last of
+        them."""
         return [Entry(entry.number, self.title, entry.call, entry.elements, (), -1, False)
                 for _ in range(number - 1)] + [entry]
 
     def run(self, entry: Entry, function: Callable[..., int], arguments: Tuple[Any, ...],
             options: Any, outputs: List[torch.Tensor], held: Any = None,
             after: Optional[Callable[[], None]] = None, beside: bool = False) -> Work:
-        """Call `function` with `arguments`, the communicator and a stream; then `after`. At once
-        if the options say that the caller waits for it, else on the stream; there, too, if there
-        is a profiler, so that it has all calls in one place. `held` and `outputs` keep what the
-        arguments point at. `beside`: the call may be made while another thread is in one."""
+        """Call `function` with `arguments`, the communicator and a stream, and then `after`. It is
+        done at once if the options say that the caller waits for it, else on the stream; also there
+        if a profiler is on, so that all calls are in one place. `held` and `outputs` keep the
+        memory that the arguments point at. `beside`: the call may be made while another thread is
+        in one."""
         limit = self.limit(options)
         lock = _ALWAYS if beside else self.lock
         if entry.event is None and not getattr(options, "asyncOp", True):
@@ -118,8 +123,8 @@ class Engine:
             entry.end(None)
             return finished(self, outputs)
         work = Work(self, entry, outputs, held, after)
-        # Before the call: a handler of a signal may raise as soon as it is queued, and then its buffers
-        # must stay all the same.
+        # Before the call, because a signal handler may raise as soon as it is queued, and its
+        # buffers must stay all the same.
         number = _work.begin(work)
         with lock, self._queue, self._within(limit):
             if self.stream is None:
@@ -142,21 +147,23 @@ class Engine:
 
     def run_now(self, entry: Entry, function: Callable[..., int], *arguments: Any,
                 held: Any = None) -> None:
-        """Call `function` with these arguments alone, and wait for it. `held` keeps what they point at."""
+        """Call `function` with only these arguments, and wait for it. `held` keeps the memory that
+        they point at."""
         with self.lock:
             status = function(*arguments)
         if status < 0:
             raise self.failed(entry, status, held)
 
     def limit(self, options: Any) -> Optional[timedelta]:
-        """The deadline that the caller set for this call, if it is not that of the group."""
+        """The deadline that the caller set for this call, if it differs from the group's."""
         limit = getattr(options, "timeout", None)
         if limit is None or limit <= _NO_TIMEOUT or limit == self.timeout:
             return None
         return limit
 
     def _within(self, limit: Optional[timedelta]) -> Any:
-        """Calls that are made inside have this deadline: each keeps the one it was made with."""
+        """Give calls that are made inside this deadline. Each call keeps the one that it was made
+        with."""
         return _ALWAYS if limit is None else self._with_deadline(limit)
 
     @contextlib.contextmanager
@@ -173,18 +180,18 @@ class Engine:
             raise error_of(status, "set_timeout")
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """The deadline of calls from now on."""
+        """Set the deadline of later calls."""
         with self.lock:
             self._set_timeout(timeout)
             self.timeout = timeout
 
     def keep(self, work: Work) -> Work:
-        """As long as an old PyTorch may ask for it."""
+        """Keep a Work as long as an old PyTorch may ask for it."""
         return _work.keep(work, self._kept)
 
     def failed(self, entry: Entry, status: int, held: Any = None) -> BaseException:
-        """The exception for a call of this thread that failed; where Ctrl-C has ended it, that. `held`
-        is kept as long as the communicator, if the call began before that was lost."""
+        """The exception for a call of this thread that failed, or Ctrl-C if that has ended it.
+        `held` is kept as long as the communicator, if the call began before that was lost."""
         if held is not None and status <= _c.TUTTI_STATUS_LOST and entry.begun <= self._lost_at:
             self.held_by_failed.append(held)
         if self.comm is None and status in MISTAKES:
@@ -199,7 +206,8 @@ class Engine:
         return interrupts.taken() or error
 
     def let_go(self, held: Any) -> None:
-        """Take that out of held_by_failed, once; tensors are not to be compared by their elements."""
+        """Take that out of held_by_failed, once. It is found by identity, because tensors compare
+        by their elements."""
         for k, each in enumerate(self.held_by_failed):
             if each is held:
                 del self.held_by_failed[k]
@@ -256,9 +264,10 @@ class Engine:
         comm, self.comm = self.comm, None
         if comm is not None:
             _c.tutti_comm_destroy(comm)
-        # Behind the communicator, since they would wait for the others before.
+        # After the communicator, because before its end they would wait for the others.
         while self.windows:
-            # Taken out first: a handler of a signal may raise behind the call, and this be called again.
+            # Taken out first, because a signal handler may raise after the call, and this may be
+            # called again.
             handle, _tensor = self.windows.popitem()
             _c.tutti_window_destroy(handle)
         if self.channel is not None:
@@ -277,7 +286,8 @@ _engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """The child has no thread but its own, so nobody would ever release what another one held."""
+    """Renew locks in the child of a fork. It has no thread but its own, so a lock that another
+    thread held would never be released."""
     for engine in list(_engines):
         engine.renew_locks()
         engine.callbacks.renew()
@@ -288,7 +298,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @atexit.register
 def _at_exit() -> None:
-    """What was not destroyed must end while there is an interpreter for the threads of streams."""
+    """End what was not destroyed while there is still an interpreter for the threads of streams."""
     for engine in list(_engines):
         # One whose end was interrupted may have the communicator without the stream.
         if engine.stream is None and engine.comm is None:

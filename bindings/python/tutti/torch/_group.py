@@ -19,8 +19,8 @@ Tensors = List[torch.Tensor]
 
 
 def _options(kind: type, given: Any, timeout: Optional[timedelta] = None, **fields: Any) -> Any:
-    """`given` where it has the options already, as most calls do; else options of these fields,
-    as PyTorch's shorter forms of calls mean them."""
+    """Return `given` if it has the options already, as in most calls; else options with these
+    fields, as PyTorch's shorter forms of calls mean them."""
     if isinstance(given, kind):
         return given
     options = kind()
@@ -52,7 +52,7 @@ class Operations:
 
     def _reduce(self, entry: Entry, function: Any, arguments: Tuple[Any, ...], like: torch.Tensor,
                 options: Any, outputs: Tensors, held: Any, after: Any) -> Work:
-        """Run a reduction; `arguments` has None where type and operator belong."""
+        """Run a reduction. `arguments` has None in the places of type and operator."""
         engine = self._engine
         kind, operator, factor = operator_of(like, options.reduceOp)
         at = arguments.index(None, 2)
@@ -96,8 +96,8 @@ class Operations:
                             tensors[0], opts, tensors, places, places.unpack)
 
     def allreduce_sparse(self, tensors: Tensors, opts: Any = None) -> Work:
-        """Sum sparse tensors. Done when it returns, whatever the options say: how much there is
-        to send is known after a first exchange only."""
+        """Sum sparse tensors. It is done when it returns, whatever the options say, because only a
+        first exchange tells how much there is to send."""
         opts = _options(c10d.AllreduceOptions, opts)
         _sparse.all_reduce(self._engine, tensors[0], opts.reduceOp)
         return self._engine.keep(finished(self._engine, tensors))
@@ -122,7 +122,7 @@ class Operations:
 
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None,
                        timeout: Optional[timedelta] = None, op: Any = None) -> Work:
-        """Combine lists of tensors, of which each rank gets that of its place."""
+        """Combine lists of tensors. Each rank gets the result for its place in the list."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         opts = _options(c10d.ReduceScatterOptions, opts, timeout, reduceOp=op or opts)
@@ -148,7 +148,7 @@ class Operations:
 
     def reduce_scatter_single(self, output: torch.Tensor, source: torch.Tensor,
                               opts: Any = None) -> Work:
-        """Combine tensors, of which each rank gets its part."""
+        """Combine tensors. Each rank gets its part of the result."""
         return self.reduce_scatter_single_coalesced([output], [source], opts)
 
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors,
@@ -159,13 +159,13 @@ class Operations:
             entry, _c.tutti_reduce_scatter, (given.data_ptr(), place.data_ptr(), place.numel(), None),
             output, opts, outputs, (place, given), _lander(place, output))
             for entry, output, place, given in self._singles("reduce_scatter", outputs, inputs, False)]
-        # Of calls in a row the last one is done last.
+        # The last one of calls in a row is done last.
         return works[-1]
 
     def _singles(self, call: str, outputs: Tensors, inputs: Tensors,
                  gathers: bool) -> Iterator[Tuple[Entry, torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """Of each part of a coalesced call its entry, its output, where to receive that, and what to
-        send: one has as many elements as the other times the number of ranks."""
+        """For each part of a coalesced call its entry, its output, where to receive, and what to
+        send. One has as many elements as the other times the number of ranks."""
         engine = self._engine
         names = ("output", "input") if gathers else ("input", "output")
         for output, source in zip(outputs, inputs):
@@ -182,7 +182,7 @@ class Operations:
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: Optional[timedelta] = None,
                   root: Optional[int] = None) -> Work:
-        """Give the tensor of the root to all."""
+        """Give the tensor of the root to all ranks."""
         tensors = _as_list(tensors)
         root = opts if isinstance(opts, int) else root
         opts = _options(c10d.BroadcastOptions, opts, timeout, rootRank=root)
@@ -200,7 +200,7 @@ class Operations:
 
     def gather(self, outputs: Any, inputs: Any, opts: Any = None,
                timeout: Optional[timedelta] = None, root: Optional[int] = None) -> Work:
-        """Give the tensors of all to the root, a tensor for each."""
+        """Collect the tensors of all ranks on the root, in a tensor for each."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs] if outputs else [], [inputs]
         root = opts if isinstance(opts, int) else root
@@ -230,7 +230,7 @@ class Operations:
                           (given, places), places.unpack)
 
     def gather_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> Work:
-        """Give the tensors of all to the root, one after the other in one tensor."""
+        """Collect the tensors of all ranks on the root, one after the other in one tensor."""
         opts = _options(c10d.GatherOptions, opts)
         engine = self._engine
         root = check_root(opts.rootRank, engine.size, "gather")
@@ -249,7 +249,7 @@ class Operations:
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None,
                 timeout: Optional[timedelta] = None, root: Optional[int] = None) -> Work:
-        """Give each rank the tensor of the root that is for it."""
+        """Give each rank its tensor of the root's list."""
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs] if inputs else []
         root = opts if isinstance(opts, int) else root
@@ -282,7 +282,7 @@ class Operations:
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None,
                   timeout: Optional[timedelta] = None) -> Work:
-        """Give the tensors of all to all, a tensor for each; their sizes may differ."""
+        """Give all ranks the tensors of all ranks, in a tensor for each; their sizes may differ."""
         if isinstance(inputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         opts = _options(c10d.AllgatherOptions, opts, timeout)
@@ -309,7 +309,7 @@ class Operations:
 
     def allgather_coalesced(self, outputs: List[Tensors], inputs: Tensors,
                             opts: Any = None) -> Work:
-        """Give several tensors of all to all: outputs[r] are those of rank r."""
+        """Give all ranks several tensors of all ranks: outputs[r] are those of rank r."""
         opts = _options(c10d.AllgatherOptions, opts)
         if not inputs:
             raise RuntimeError("allgather_coalesced: requires non-empty input tensor list")
@@ -330,7 +330,7 @@ class Operations:
 
     def all_gather_single(self, output: torch.Tensor, source: torch.Tensor,
                           opts: Any = None) -> Work:
-        """Give the tensors of all to all, one after the other in one tensor."""
+        """Give all ranks the tensors of all ranks, one after the other in one tensor."""
         return self.all_gather_single_coalesced([output], [source], opts)
 
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors,
@@ -350,7 +350,8 @@ class Operations:
                           output_split_sizes: Sequence[int] = (),
                           input_split_sizes: Sequence[int] = (), opts: Any = None,
                           timeout: Optional[timedelta] = None) -> Work:
-        """Give each rank its part of the tensor; splits are in rows, none: equal parts."""
+        """Give each rank its part of the tensor. Splits are in rows; without them the parts are
+        equal."""
         opts = _options(c10d.AllToAllOptions, opts, timeout)
         engine = self._engine
         check_alike([output], source, "all_to_all", sizes=False)
@@ -374,7 +375,7 @@ class Operations:
 
     def _splits(self, tensor: torch.Tensor, splits: Sequence[int],
                 factor: int) -> Tuple[List[int], List[int]]:
-        """How many elements of a tensor are each rank's, and where they begin."""
+        """How many elements of a tensor each rank has, and where they begin."""
         size = self._engine.size
         rows = tensor.shape[0] if tensor.dim() else 1
         if not splits:
@@ -417,7 +418,7 @@ class Operations:
         engine = self._engine
         return engine.run(engine.note("barrier"), _c.tutti_barrier, (), opts, [])
 
-    # Other names of PyTorch's, older and newer, for the same.
+    # Older and newer names that PyTorch has for the same.
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
     _reduce_scatter_base = reduce_scatter_single
@@ -427,5 +428,5 @@ class Operations:
 
 
 def _lander(place: torch.Tensor, tensor: torch.Tensor) -> Any:
-    """What is to be done after a call that wrote `place` for `tensor`, if anything."""
+    """The function to call after a call that wrote `place` for `tensor`, or None."""
     return None if place is tensor else lambda: land(place, tensor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How ranks that share a store come to a communicator."""
+"""How ranks that share a store make a communicator."""
 import contextlib
 import ctypes
 import time
@@ -12,7 +12,8 @@ from ._record import BackendError, error_of, milliseconds
 
 
 def becomes(condition: Callable[[], bool], deadline: float) -> bool:
-    """Whether `condition` holds before that time of time.monotonic(), as seen by asking."""
+    """Whether `condition` becomes true before that time of time.monotonic(). It is asked again and
+    again."""
     nap = 0.0001
     while not condition():
         if time.monotonic() > deadline:
@@ -23,8 +24,8 @@ def becomes(condition: Callable[[], bool], deadline: float) -> bool:
 
 
 def awaited(store: Any, key: str, deadline: float) -> str:
-    """What somebody sets `key` to before that time of time.monotonic(); "" if nobody does. By asking,
-    not by waiting in get(), which would keep other threads from the store meanwhile."""
+    """The value of `key` that is set before that time of time.monotonic(); "" if nobody sets it. It
+    asks again and again, because waiting in get() would keep other threads from the store."""
     text = ""
 
     def is_set() -> bool:
@@ -45,8 +46,8 @@ def awaited(store: Any, key: str, deadline: float) -> str:
 
 
 def forget(store: Any, key: str) -> None:
-    """Take `key` out of the store. A store that is written in Python may be unable to, and gets an empty text,
-    for which awaited() waits no less."""
+    """Take `key` out of the store. A store that is written in Python may be unable to. It then gets
+    an empty text, which awaited() treats as not set."""
     try:
         store.delete_key(key)
     except RuntimeError:  # NotImplementedError is one.
@@ -59,8 +60,8 @@ OUT, CONFIG = object(), object()
 
 def make(call: str, function: Callable[..., int], arguments: Sequence[Any], timeout: timedelta,
          name: Optional[str] = None) -> Optional[int]:
-    """The handle of the communicator that `function` makes; None if this rank is not in it. The name
-    of None is that of the communicator that it is made of."""
+    """The handle of the communicator that `function` makes; None if this rank is not in it. A name
+    of None: that of its parent."""
     config = _c.tutti_config.new()
     config.name = name and name.encode()
     config.timeout_ms = config.boot_timeout_ms = milliseconds(timeout)
@@ -82,7 +83,7 @@ def make(call: str, function: Callable[..., int], arguments: Sequence[Any], time
 
 
 def join(store: Any, key: str, rank: int, size: int, timeout: timedelta, name: str) -> int:
-    """Make a communicator of all ranks that share `store`; returns its handle."""
+    """Make a communicator of all ranks that share `store`, and return its handle."""
     unique = _c.tutti_unique_id()
     if rank == 0:
         try:
@@ -92,7 +93,7 @@ def join(store: Any, key: str, rank: int, size: int, timeout: timedelta, name: s
             store.set(key, ctypes.string_at(ctypes.addressof(unique), ctypes.sizeof(unique)).hex())
             comm = _join_with(unique, rank, size, timeout, name)
         except BaseException as error:
-            # Who comes late hears of it, and does not wait for an id.
+            # A rank that comes late hears of it, and does not wait for an id.
             with contextlib.suppress(RuntimeError):
                 store.set(key, f"!{str(error) or type(error).__name__}")
             raise

@@ -13,9 +13,10 @@ from ._record import error_of
 
 
 def empty(*shape: Any, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
-    """A tensor in shared memory, of zeros at first; its shape is numbers or a sequence of them. It may
-    outlive groups; its memory is freed with the last tensor that uses it. Calls gain from it on every
-    group, if all ranks give such memory. RuntimeError: there is not so much of it (TUTTI_SHM_HEAP)."""
+    """A tensor of zeros in shared memory. Its shape is numbers, or a sequence of them. It may
+    outlive groups; its memory is freed with the last tensor that uses it. Calls of every group gain
+    from it, if all ranks give such memory. RuntimeError: there is not so much of it
+    (TUTTI_SHM_HEAP)."""
     dtype = dtype or torch.get_default_dtype()
     if len(shape) == 1 and isinstance(shape[0], Sequence):
         shape = tuple(shape[0])

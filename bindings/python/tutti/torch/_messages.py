@@ -26,7 +26,7 @@ _NO_TIMEOUT = timedelta(0)
 
 
 class Message(c10d.Work):  # type: ignore[misc]
-    """A message that is being sent or received. Any thread may wait for it, or ask."""
+    """A message that is being sent or received. Any thread may wait for it, or ask about it."""
 
     def __init__(self, channel: "Channel", entry: Entry, tensor: torch.Tensor, place: torch.Tensor,
                  is_receive: bool) -> None:
@@ -45,7 +45,7 @@ class Message(c10d.Work):  # type: ignore[misc]
         self._future: Optional[torch.futures.Future] = None
 
     def _ask(self, timeout_ms: int) -> bool:
-        """Whether it is over, for which the library waits so long. By one thread at a time."""
+        """Whether it is over. The library waits so long for that. One thread at a time asks."""
         if self._over:
             return True
         info = _c.tutti_message_info()
@@ -79,13 +79,13 @@ class Message(c10d.Work):  # type: ignore[misc]
             land(place, tensor)
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Until the message is sent, or received; raises what it ended with. One for which a
-        `timeout` passes is taken back if that can be done, else the group ends. So is one whose wait
-        Ctrl-C ends, which else goes on."""
+        """Wait until the message is sent, or received, and raise what it ended with. If `timeout`
+        passes, or Ctrl-C ends the wait, the message is taken back if possible. Otherwise a timeout
+        ends the group, and after Ctrl-C the message goes on."""
         limit = timeout if timeout is not None and timeout > _NO_TIMEOUT else None
         if not self._over:
             begun = time.monotonic()
-            # The thread of a future has the turn and waits without a limit: until it is ended here.
+            # The thread of a future waits now, without a limit, until it is ended here.
             in_time = take(self._turn, limit)
             if not in_time:
                 self._end(limit)
@@ -107,7 +107,7 @@ class Message(c10d.Work):  # type: ignore[misc]
         return True
 
     def _cancel(self) -> int:
-        """Take it back; _AGAIN: it is too late for that, and it goes on."""
+        """Take the message back. _AGAIN: it is too late for that, and the message goes on."""
         return int(_c.tutti_message_cancel(self._channel.handle, self.number.value))
 
     @staticmethod
@@ -116,7 +116,7 @@ class Message(c10d.Work):  # type: ignore[misc]
         return milliseconds(max(limit - spent, _NO_TIMEOUT))
 
     def _end(self, limit: Any) -> None:
-        """Take it back since its time is over, or end the group."""
+        """Take the message back because its time is over, or else end the group."""
         if self._cancel() == _AGAIN:
             engine = self._channel.engine()
             if engine is not None:
@@ -144,7 +144,7 @@ class Message(c10d.Work):  # type: ignore[misc]
         return self.is_completed() and self._error is None
 
     def exception(self) -> Optional[BaseException]:
-        """What it failed with."""
+        """The exception that the message failed with."""
         return self._error
 
     def result(self) -> List[torch.Tensor]:
@@ -152,10 +152,10 @@ class Message(c10d.Work):  # type: ignore[misc]
         return [self._tensor]
 
     def synchronize(self) -> None:
-        """Nothing is left to be done for tensors of the host."""
+        """Do nothing: tensors of the host need nothing more."""
 
     def source_rank(self) -> int:
-        """Who sent what was received."""
+        """The rank that sent what was received."""
         return self._source
 
     _source_rank = source_rank
@@ -202,7 +202,7 @@ class Channel:
         engine = self.engine()
         with self.lock:
             for _ in range(len(self._left)):
-                # It stays there meanwhile, since a handler of a signal may raise at any line.
+                # It stays there meanwhile, because a signal handler may raise at any line.
                 number, place = self._left[0]
                 status = _c.tutti_message_wait(self.handle, number, 0, None)
                 if status == _AGAIN:
@@ -217,7 +217,7 @@ class Channel:
                place: torch.Tensor, peer: int, tag: int, is_receive: bool) -> Message:
         if self._left:
             self._sweep()
-        # Before the call: if a handler of a signal raises behind it the memory must stay all the same.
+        # Before the call: if a signal handler raises after it, the memory must stay all the same.
         message = Message(self, entry, tensor, place, is_receive)
         status = function(self.handle, place.data_ptr(), place.numel() * place.element_size(), peer,
                           tag, ctypes.byref(message.number))
@@ -226,7 +226,7 @@ class Channel:
             entry.end(error)
             raise error
         if entry.event is not None:
-            # The profiler has what other threads end as asynchronous.
+            # The profiler treats what other threads end as asynchronous.
             message.get_future()
         return message
 

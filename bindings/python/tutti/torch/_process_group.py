@@ -26,10 +26,10 @@ from ._record import BackendError, error_of, milliseconds
 from ._windows import Window
 
 NAME = "tutti"
-#: What events of profilers begin with.
+#: The prefix of events in profilers.
 TITLE = NAME
 _CPU = torch.device("cpu")
-#: What backends subclass; PyTorch 1 has groups alone.
+#: The class that backends derive from; PyTorch 1 has only groups.
 _Backend: Any = getattr(c10d, "Backend", c10d.ProcessGroup)
 
 
@@ -55,7 +55,7 @@ class _Group(Operations):
         self._engine = engine
         self._store = store
         if engine.channel is None:
-            # Here, where all ranks are: later those alone would come that send or receive.
+            # Here, where all ranks are. Later only those would come that send or receive.
             engine.channel = Channel(engine)
 
     def getBackendName(self) -> str:  # pylint: disable=invalid-name
@@ -101,13 +101,13 @@ class _Group(Operations):
     # -- Deadlines, the end -------------------------------------------------------------------
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """The deadline of calls from now on."""
+        """Set the deadline of later calls."""
         self._engine.set_timeout(timeout)
 
     _set_default_timeout = set_timeout
 
     def get_error(self) -> Any:
-        """How the group is, as one of PyTorch's ErrorType."""
+        """The state of the group, as one of PyTorch's ErrorType."""
         kinds = c10d.ErrorType
         status = self._engine.get_error()
         if status is None:
@@ -138,8 +138,8 @@ class _Group(Operations):
 
     def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False,
                           timeout: Optional[timedelta] = None) -> None:
-        """A barrier of which rank 0 says who did not come to it in time. Goes through the store,
-        since a rank that does not come answers nobody."""
+        """A barrier in which rank 0 names the ranks that did not come in time. It goes through the
+        store, since a rank that does not come answers nobody."""
         limit = opts if isinstance(opts, timedelta) else getattr(opts, "timeout", timeout)
         if limit is None or limit < timedelta(0):
             limit = self._engine.timeout
@@ -245,16 +245,18 @@ class _Group(Operations):
                             list(ranks).index(mine) if here else 0, OUT, CONFIG), timeout)
 
     def split(self, store: Any, ranks: Sequence[int], opts: Any) -> Optional["TuttiBackend"]:
-        """A backend of some ranks, who are named in the order that they then have. All ranks call
-        this, each with the ranks that it shall be with."""
+        """Make a backend of some ranks, in the given order. All ranks call this, each with the
+        ranks of its own new group."""
         engine = self._split(ranks, getattr(opts, "_timeout", self._engine.timeout))
         return None if engine is None else TuttiBackend(engine, store)
 
     def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0,
                opts_override: Any = None) -> "TuttiBackend":
-        """A backend of the ranks that are left; with SHRINK_ABORT without those, too, that died."""
+        """Make a backend of the ranks that are left. With SHRINK_ABORT ranks that died are left
+        out, too."""
         if shrink_flags and self._engine.comm is not None:
-            # Any thread may: one that waits in a call has the lock that shrinking takes.
+            # Any thread may do this, because one that waits in a call has the lock that shrinking
+            # takes.
             status = _c.tutti_comm_revoke(self._engine.comm)
             if status < 0:
                 raise error_of(status, "shrink_group", self._engine.comm)
@@ -265,7 +267,7 @@ class _Group(Operations):
                              (excluded, len(ranks_to_exclude), OUT, CONFIG, flag), timeout)
         if engine is None:
             raise BackendError("shrink_group: no communicator was made")
-        # What ranks that died have left in the store is not this one's.
+        # What dead ranks have left in the store does not belong to this one.
         return TuttiBackend(engine, c10d.PrefixStore(f"{NAME}/{engine.size}", self._store))
 
 
@@ -326,8 +328,8 @@ class TuttiGroup(_Group, _ProcessGroup):  # type: ignore[misc]
                     opts: Any = None, group_name: Optional[str] = None,
                     group_desc: Optional[str] = None,
                     device_types: Any = None) -> Optional["TuttiGroup"]:
-        """A group of some ranks: all ranks call this, each with the ranks that it shall be with;
-        a rank that is not in its list gets None."""
+        """Make a group of some ranks. All ranks call this, each with the ranks of its own new
+        group. A rank that is not in its list gets None."""
         if timeout is None:
             timeout = getattr(opts, "_timeout", self._engine.timeout)
         engine = self._split(new_ranks, timeout)
@@ -342,8 +344,9 @@ class TuttiGroup(_Group, _ProcessGroup):  # type: ignore[misc]
 
 def shrink_group(ranks_to_exclude: Sequence[int], group: Optional[Any] = None, shrink_flags: int = 0,
                  pg_options: Any = None) -> Any:
-    """What dist.shrink_group() does, but DistributedDataParallel can use the group: PyTorch enters the
-    backend as Gloo there, and calls it as if it were that. RuntimeError: the group is not Tutti's."""
+    """As dist.shrink_group(), but DistributedDataParallel can use the group: PyTorch registers
+    the backend as Gloo there, and calls it as if it were Gloo. RuntimeError: the group is not
+    Tutti's."""
     engine_of(group)
     new = dist.shrink_group(list(ranks_to_exclude), group, shrink_flags, pg_options)
     _make_default(new, engine_of(new).owner)
@@ -373,9 +376,10 @@ def _world() -> Optional[Engine]:
 
 
 def _join(options: Any, name: str) -> int:
-    """A communicator of the ranks of a new group, made of the default group's. That only they make
-    it, so it works whether all ranks call new_group() or they alone. Where the default group is
-    lost, or is not Tutti's, it is a new one, as the default group's is."""
+    """Make a communicator of the ranks of a new group from that of the default group. Only these
+    ranks call it, so it works whether all ranks call new_group() or only these. If the default
+    group is lost, or is not Tutti's, the communicator is a new one, made as that of the default
+    group is."""
     world, ranks = _world(), list(options.global_ranks_in_group)
     if world is not None and len(ranks) == options.group_size:
         try:

@@ -17,12 +17,12 @@ _is_profiled = torch.autograd._profiler_enabled
 
 
 def milliseconds(timeout: timedelta) -> int:
-    """`timeout` for the library, to which 0 is none."""
+    """`timeout` in milliseconds for the library, where 0 means none."""
     return max(0, min(int(timeout / timedelta(milliseconds=1)), 2**31 - 1))
 
 
 def error_of(status: int, call: str, comm: Optional[int] = None) -> Exception:
-    """What a call of this thread, or of making `comm`, raises that ended with `status`."""
+    """The exception of a call of this thread, or of the making of `comm`, that ended with `status`."""
     text = _c.tutti_last_error(comm).decode(errors="replace")
     name = _c.tutti_status_name(status).decode()
     if status == _Status.TUTTI_ETIMEOUT:
@@ -37,7 +37,7 @@ def fresh(error: BaseException) -> BaseException:
 
 
 class Entry:
-    """What the record has of one call; a profiler that is on has it, too."""
+    """The record of one call, which a profiler that is on gets, too."""
 
     __slots__ = ("number", "call", "elements", "dtype", "peer", "begun", "ended", "state", "event")
 

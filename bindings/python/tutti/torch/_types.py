@@ -46,8 +46,8 @@ def move_of(tensor: torch.Tensor) -> Move:
 
 
 def operator_of(tensor: torch.Tensor, reduction: Any) -> Tuple[int, int, Optional[Any]]:
-    """The library's type and operator for reducing `tensor`, and, of a pre-multiplied sum, its
-    factor; the operator is then to be made of that."""
+    """The library's type and operator for reducing `tensor`. For a pre-multiplied sum the factor,
+    of which the operator is still to be made."""
     kind = TYPES.get(tensor.dtype)
     if kind is None:
         raise RuntimeError(f"Invalid scalar type: tensors of {tensor.dtype} cannot be reduced")
@@ -72,7 +72,7 @@ def scalar_of(factor: Any, like: torch.Tensor) -> torch.Tensor:
 
 
 def check_tensor(tensor: torch.Tensor, call: str) -> None:
-    """Whether `tensor` is what calls take: on the host and dense."""
+    """Check that calls can take `tensor`: it is on the host and dense."""
     if not tensor.is_cpu:
         raise RuntimeError(f"{call}: tensors must be on the CPU, not on {tensor.device}")
     if tensor.layout != torch.strided:
@@ -89,7 +89,7 @@ def only(tensors: Sequence[torch.Tensor], call: str) -> torch.Tensor:
 
 def check_alike(tensors: Sequence[torch.Tensor], like: torch.Tensor, call: str,
                 sizes: bool = True) -> None:
-    """Whether `like` is what calls take, and all are, of its type and, if asked, of as many elements."""
+    """Check that calls can take `like`, and that all have its type and, if asked, as many elements."""
     check_tensor(like, call)
     for at, tensor in enumerate(tensors):
         check_tensor(tensor, call)
@@ -102,7 +102,7 @@ def check_alike(tensors: Sequence[torch.Tensor], like: torch.Tensor, call: str,
 
 
 def check_root(root: int, size: int, call: str) -> int:
-    """`root`, if the group has such a rank."""
+    """Check that the group has rank `root`, and return it."""
     if not 0 <= root < size:
         raise RuntimeError(f"{call}: invalid root rank: {root}")
     return root

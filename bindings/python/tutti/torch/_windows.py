@@ -15,14 +15,14 @@ from ._work import Work
 
 
 class Window:
-    """A tensor of each rank of a group that every other may write and read. It has what the windows of
-    torch.distributed have, and get(), flush() and fence().
+    """A tensor of each rank of a group, which every other rank may write and read. It has the
+    methods of the windows of torch.distributed, and get(), flush() and fence().
 
     Ranks are those of the group, offsets are in elements of the tensor that is put or got. With
-    `async_op` a call returns a Work at once; else it is done when it returns. Calls of one rank are done
-    in the order in which it makes them. Memory of tutti.torch.empty() is written and read in place by
-    ranks of the same host; other memory is served by a thread of the rank that it is of. A window that
-    was not ended by tensor_deregister() ends with the group."""
+    `async_op` a call returns a Work at once; else it is done when it returns. Calls of one rank are
+    done in the order in which it makes them. Ranks of one host write and read memory of
+    tutti.torch.empty() in place; a thread of its rank serves other memory. A window that was not
+    ended by tensor_deregister() ends with the group."""
 
     def __init__(self, engine: Engine, tensor: Optional[torch.Tensor] = None) -> None:
         self._engine = engine
@@ -106,8 +106,8 @@ class Window:
 
     def put(self, tensor: torch.Tensor, dst_rank: int, target_offset_nelems: int = 0,
             async_op: bool = False, opts: Any = None) -> Work:
-        """Write `tensor` to the window of a rank. When it is done `tensor` may change; that the elements
-        are there a signal says, or flush(), or fence()."""
+        """Write `tensor` to the window of a rank. When the call is done `tensor` may change. A
+        signal, flush() or fence() says that the elements have arrived."""
         check_tensor(tensor, "put")
         return self._move(_c.tutti_put, tensor, dense(tensor), dst_rank, target_offset_nelems, async_op,
                           opts, None)
@@ -121,7 +121,7 @@ class Window:
                           None if place is tensor else lambda: land(place, tensor))
 
     def signal(self, peer_rank: int, async_op: bool = False, opts: Any = None) -> Work:
-        """Send one signal to a rank, which it sees after all that this rank has put to it before."""
+        """Send one signal to a rank, which sees it after all that this rank has put to it before."""
         return self._run(_c.tutti_signal, peer_rank, (), async_op, opts)
 
     def wait_signal(self, peer_rank: int, async_op: bool = False, opts: Any = None) -> Work:
@@ -129,11 +129,11 @@ class Window:
         return self._run(_c.tutti_wait_signal, peer_rank, (1,), async_op, opts)
 
     def flush(self, peer_rank: int = -1, async_op: bool = False, opts: Any = None) -> Work:
-        """Wait until all that this rank has put to a rank, -1: to all, is there."""
+        """Wait until all that this rank has put to a rank (-1: to all) has arrived."""
         return self._run(_c.tutti_window_flush, peer_rank, (), async_op, opts)
 
     def fence(self) -> None:
-        """Wait until all that all ranks have put is there. All ranks call this."""
+        """Wait until all that all ranks have put has arrived. All ranks call this."""
         self.flush()
         options = SimpleNamespace(asyncOp=False, timeout=None)
         self._engine.run(self._engine.note("fence"), _c.tutti_barrier, (), options, [])

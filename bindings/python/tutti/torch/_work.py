@@ -31,10 +31,10 @@ _TURN = 0.5
 # Whether this PyTorch forgets the Python half of a Work when only C++ holds it: see keep().
 _FORGETS = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8)
 
-# What the stream's thread is to finish, by the numbers that it is given.
+# The Works that the stream's thread is to finish, by the numbers that it is given.
 _under_way: Dict[int, "Work"] = {}
 _numbers = itertools.count(1)
-# What nobody has waited for yet, by the id of each: see keep().
+# The Works that nobody has waited for yet, by the id of each: see keep().
 _unasked: "collections.OrderedDict[int, Work]" = collections.OrderedDict()
 _futures = threading.Lock()
 
@@ -157,7 +157,7 @@ def take(lock: Any, limit: Optional[timedelta] = None) -> bool:
 
 
 class Work(c10d.Work):  # type: ignore[misc]
-    """A call that was begun. Any thread may wait for it, or ask."""
+    """A call that was begun. Any thread may wait for it, or ask about it."""
 
     def __init__(self, engine: Any, entry: Entry, outputs: List[torch.Tensor],
                  held: Any, after: Optional[Callable[[], None]]) -> None:
@@ -182,7 +182,7 @@ class Work(c10d.Work):  # type: ignore[misc]
         self._source = -1
 
     def finish(self, error: Optional[BaseException]) -> None:
-        """By whoever ran the call, once."""
+        """Finish the Work. The thread that ran the call does so, once."""
         if error is None and self._after is not None:
             try:
                 self._after()
@@ -207,7 +207,7 @@ class Work(c10d.Work):  # type: ignore[misc]
         return self._of == id(engine)
 
     def settle(self) -> None:
-        """Complete the future, by whoever comes first."""
+        """Complete the future. Whichever thread comes first does so."""
         with _futures:
             future = None if self._is_settled else self._future
             self._is_settled = True
@@ -220,8 +220,8 @@ class Work(c10d.Work):  # type: ignore[misc]
 
     # As PyTorch calls it from C++, a timeout of 0 is none of this call.
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
-        """Until the call is done; raises what it ended with. A `timeout` that passes ends the
-        group, as no call can be taken back."""
+        """Wait until the call is done, and raise what it ended with. A `timeout` that passes ends
+        the group, because no call can be taken back."""
         if not self._over:
             if not take(self._gate, timeout if timeout is not None and timeout > _NO_TIMEOUT else None):
                 self._expire(timeout)
@@ -267,7 +267,7 @@ class Work(c10d.Work):  # type: ignore[misc]
         return self._over and self._error is None
 
     def exception(self) -> Optional[BaseException]:
-        """What the call failed with."""
+        """The exception that the call failed with."""
         return self._error
 
     def result(self) -> List[torch.Tensor]:
@@ -275,10 +275,10 @@ class Work(c10d.Work):  # type: ignore[misc]
         return self._outputs
 
     def synchronize(self) -> None:
-        """Nothing is left to be done for tensors of the host."""
+        """Do nothing: tensors of the host need nothing more."""
 
     def source_rank(self) -> int:
-        """Who sent what was received from any source."""
+        """The rank that sent what was received from any source."""
         return self._source
 
     _source_rank = source_rank
@@ -311,7 +311,7 @@ def take_back(number: int) -> None:
 
 @_c.tutti_stream_fn
 def ended(status: int, number: int) -> None:
-    """By the stream, behind the call of that number."""
+    """Called by the stream after the call of that number."""
     work = _under_way.pop(number)
     work.finish(error_of(status, work._entry.call) if status < 0 else None)
 
