@@ -17,8 +17,22 @@ for verb in perf ping run show topo paths plan tune env version; do
 	done
 	ok "$verb --help"
 done
-[ "$(grep -Ec '^  [a-z]+ +' "$tmp/verbs")" -eq 10 ] || fail "--help lists what is not there"
+[ "$(grep -Ec '^  [a-z]+ +' "$tmp/verbs")" -eq 11 ] || fail "--help lists what is not there"
 ok "the list of verbs is that of the verbs"
+
+expect 0 "$TUTTI" help
+cmp -s "$tmp/out" "$tmp/verbs" || fail "help lists other verbs than --help"
+for verb in perf 'topo lint'; do
+	# shellcheck disable=SC2086
+	expect 0 "$TUTTI" $verb --help
+	cp "$tmp/out" "$tmp/verb"
+	# shellcheck disable=SC2086
+	expect 0 "$TUTTI" help $verb
+	cmp -s "$tmp/out" "$tmp/verb" || fail "help $verb is not $verb --help"
+done
+expect 2 "$TUTTI" help perv
+says err "no verb 'perv'; is perf meant"
+ok "help, and help of a verb"
 
 expect 2 "$TUTTI"
 says err '^  perf '
@@ -26,10 +40,12 @@ lines out 0
 ok "alone it lists the verbs, and that is bad usage"
 
 expect 2 "$TUTTI" perv
-says err "no verb 'perv'"
+says err "no verb 'perv'; is perf meant\?"
 ok "an unknown verb is named"
 
 expect 0 "$TUTTI" version
+says out '^tutti [0-9]+\.[0-9]+\.[0-9]+$'
+expect 0 "$TUTTI" -V
 says out '^tutti [0-9]+\.[0-9]+\.[0-9]+$'
 expect 0 "$TUTTI" version --json
 says out '^\{"name":"tutti","version":"[0-9.]+","number":[0-9]+\}$'

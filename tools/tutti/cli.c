@@ -54,6 +54,17 @@ bool cli_is_below(const struct cli_command *command, const struct cli_command *p
 	       command->name[len] == ' ';
 }
 
+static const char *dashes(const struct cli_option *option)
+{
+	return option->name ? "--" : "";
+}
+
+/* An operand without a name of its own is a list of words. */
+static const char *name_of(const struct cli_option *option)
+{
+	return option->name ? option->name : option->metavar ? option->metavar : option->help;
+}
+
 /* -- Words ---------------------------------------------------------------------------- */
 
 static bool store(struct parser *p, const struct cli_option *option, int i, const char *label,
@@ -133,7 +144,7 @@ static int read_operand(struct parser *p, const char *word)
 		p->operand = word;
 		p->noperands++;
 		p->given |= (uint64_t)1 << i;
-		return option.kind == CLI_PROGRAM || store(p, &option, i, option.metavar, word)
+		return option.kind == CLI_PROGRAM || store(p, &option, i, name_of(&option), word)
 			       ? CLI_RUN
 			       : TOOL_USAGE;
 	}
@@ -171,7 +182,7 @@ static int read_word(struct parser *p)
 /* Whether an option, or operand, is in a list of names with blanks between. */
 static bool is_listed(const char *list, const struct cli_option *option)
 {
-	const char *const name = option->name ? option->name : option->metavar;
+	const char *const name = name_of(option);
 	const size_t len = strlen(name);
 
 	for (; list && *list; list += strcspn(list, " "), list += *list == ' ')
@@ -197,16 +208,6 @@ static bool find_given(const struct parser *p, const char *list, struct cli_opti
 		if (p->given >> i & 1 && is_listed(list, out))
 			return true;
 	return false;
-}
-
-static const char *dashes(const struct cli_option *option)
-{
-	return option->name ? "--" : "";
-}
-
-static const char *name_of(const struct cli_option *option)
-{
-	return option->name ? option->name : option->metavar;
 }
 
 static int check_given(const struct parser *p, const struct cli_option *option)

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 
+#include "completion.h"
 #include "env.h"
 #include "perf.h"
 #include "ping.h"
@@ -446,7 +447,7 @@ static const char tune_notes[] =
 	"sources; on one host what is taken was measured. TUTTI_ALGO pins algorithms.\n"
 	"--collective to --hostfile are for --table and --file.\n";
 
-/* -- env, version ----------------------------------------------------------- */
+/* -- env, version, completion ----------------------------------------------------------- */
 
 #define OPTIONS struct env_options
 static const struct cli_option env[] = {
@@ -460,8 +461,26 @@ static const struct cli_option env[] = {
 static const struct cli_option version[] = { JSON(json), END };
 #undef OPTIONS
 
+#define OPTIONS struct completion_options
+static const struct cli_option completion[] = {
+	WORD(0, NULL, shell, 0, WORDS("bash", "zsh", "fish"), "shell that reads it"),
+	END,
+};
+#undef OPTIONS
+
 static const struct env_options env_defaults = { 0 };
 static const struct version_options version_defaults = { 0 };
+static const struct completion_options completion_defaults = { 0 };
+
+static const char completion_notes[] =
+	"bash: source <(tutti completion bash); zsh: source <(tutti completion zsh);\n"
+	"fish: tutti completion fish | source. `make install` puts each where its shell looks.\n";
+
+static int run_completion(void *options)
+{
+	return completion_run(commands, options);
+}
+
 #define COMMAND(verb, function, text, table, initial, extra, ...)                          \
 	{                                                                                  \
 		.name = verb, .run = function, .summary = text, .options = table,          \
@@ -514,5 +533,7 @@ const struct cli_command commands[] = {
 		"name that does.\n"),
 	COMMAND("version", version_run, "the version of the library", version, version_defaults,
 		NULL),
+	COMMAND("completion", run_completion, "a script that completes commands of tutti",
+		completion, completion_defaults, completion_notes),
 	{ 0 },
 };

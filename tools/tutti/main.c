@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "completion.h"
 #include "names.h"
 #include "tool.h"
 
@@ -99,6 +100,10 @@ int main(int argc, char **argv)
 	if (!strcmp(words[0], "--help") || !strcmp(words[0], "-h") ||
 	    (argc == 2 && !strcmp(words[0], "help"))) {
 		print_verbs(stdout);
+		return finish(TOOL_GOOD);
+	}
+	if (argc > 2 && !strcmp(words[0], "completion") && !strcmp(words[1], "words")) {
+		completion_print_words(commands, argc - 3, words + 2);
 		return finish(TOOL_GOOD);
 	}
 	words += wants_help;
