@@ -47,6 +47,19 @@ says out '^2 hosts of 1 kind'
 says out '8x GPU without driver'
 ok "a captured machine"
 
+expect 0 "$TUTTI" topo merge "node=$h100:2"
+cp "$tmp/out" "$tmp/two"
+lines err 0
+expect 0 "$TUTTI" topo merge "node=$h100*2"
+cmp -s "$tmp/out" "$tmp/two" || fail "FILE*2 is not FILE:2"
+says err 'FILE\*2 is deprecated.*: write FILE:2'
+cp "$h100" "$tmp/of:2"
+expect 0 "$TUTTI" topo merge "node=$tmp/of:2"
+says out '^1 host of 1 kind'
+expect 0 "$TUTTI" topo merge "node=$tmp/of:2:3"
+says out '^3 hosts of 1 kind'
+ok "how many hosts there are"
+
 expect 2 "$TUTTI" topo merge
 says err 'say which hosts'
 expect 2 "$TUTTI" topo merge "$h100:0"
