@@ -186,18 +186,6 @@ tutti_status tti_shape_add_ring(struct tti_shape *shape, const uint32_t *order, 
 	return TUTTI_OK;
 }
 
-static tutti_status take_rings(struct tti_shape *shape, const struct tti_plan_pattern *pattern)
-{
-	uint32_t *share = shares_of(pattern, 1);
-	tutti_status st = share ? TUTTI_OK : no_memory(shape->n);
-
-	for (uint32_t i = 0; i < pattern->nchannels && st == TUTTI_OK; i++)
-		if (share[i])
-			st = tti_shape_add_ring(shape, pattern->channels[i].ranks, share[i]);
-	tti_free(share);
-	return st;
-}
-
 /* -- Trees ------------------------------------------------------------------------ */
 
 tutti_status tti_shape_add_tree(struct tti_shape *shape, const uint32_t *parent, uint32_t share)
@@ -214,16 +202,21 @@ tutti_status tti_shape_add_tree(struct tti_shape *shape, const uint32_t *parent,
 	return TUTTI_OK;
 }
 
-static tutti_status take_trees(struct tti_shape *shape, const struct tti_plan_pattern *pattern,
-			       uint32_t step)
+/* The channels of a pattern of rings or trees; `step`: of trees that come in pairs, 2. */
+static tutti_status take_channels(struct tti_shape *shape, const struct tti_plan_pattern *pattern,
+				  uint32_t step)
 {
 	uint32_t *share = shares_of(pattern, step);
 	tutti_status st = share ? TUTTI_OK : no_memory(shape->n);
 
-	for (uint32_t i = 0; i < pattern->nchannels && st == TUTTI_OK; i++)
-		if (share[i / step])
-			st = tti_shape_add_tree(shape, pattern->channels[i].parent,
-						share[i / step]);
+	for (uint32_t i = 0; i < pattern->nchannels && st == TUTTI_OK; i++) {
+		const struct tti_plan_channel *channel = &pattern->channels[i];
+
+		if (!share[i / step])
+			continue;
+		st = channel->parent ? tti_shape_add_tree(shape, channel->parent, share[i / step])
+				     : tti_shape_add_ring(shape, channel->ranks, share[i / step]);
+	}
 	tti_free(share);
 	return st;
 }
@@ -326,14 +319,15 @@ static tutti_status take_plan(struct tti_shape *shape, const struct tti_plan *pl
 		node[rank] = plan->ranks[rank].node;
 	if (st == TUTTI_OK && ring && ring->nchannels) {
 		shape->ring_gbps = (float)ring->total_gbps;
-		st = take_rings(shape, ring);
+		st = take_channels(shape, ring, 1);
 	}
 	if (st == TUTTI_OK)
 		st = make_groups(shape, shape->nrings ? shape->rings[0].order : NULL, node,
 				 plan->nnodes);
 	if (st == TUTTI_OK && tree) {
 		shape->tree_gbps = (float)tree->total_gbps;
-		st = take_trees(shape, tree, plan->nnodes > 1 && tree->nchannels % 2 == 0 ? 2 : 1);
+		st = take_channels(shape, tree,
+				   plan->nnodes > 1 && tree->nchannels % 2 == 0 ? 2 : 1);
 	}
 	tti_free(node);
 	return st == TUTTI_OK ? complete(shape) : st;

@@ -77,6 +77,18 @@ static bool can(const struct tti_loads *loads, const struct tti_column *column)
 				->bw_gbps > 0);
 }
 
+/* A column in the room of the pool, at no NIC. */
+static struct tti_column blank(const struct tti_pool *pool)
+{
+	const bool ring = pool->config->pattern == TTI_PATTERN_RING;
+
+	return (struct tti_column){ .order = pool->order,
+				    .parent = ring ? NULL : pool->parent,
+				    .net_in = TTI_NO_NET,
+				    .net_out = TTI_NO_NET,
+				    .second = UINT32_MAX };
+}
+
 /* The chain that begins at `first`, up or down the members. */
 static void chain(struct tti_pool *pool, uint32_t first, bool down, struct tti_column *column)
 {
@@ -315,11 +327,7 @@ static bool leave_by_nets(struct tti_pool *pool, uint32_t turn, struct tti_colum
 tutti_status tti_seed_detours(struct tti_pool *pool)
 {
 	const bool ring = pool->config->pattern == TTI_PATTERN_RING;
-	struct tti_column column = { .order = pool->order,
-				     .parent = ring ? NULL : pool->parent,
-				     .net_in = TTI_NO_NET,
-				     .net_out = TTI_NO_NET,
-				     .second = UINT32_MAX };
+	struct tti_column column = blank(pool);
 	/* A tree from each gains one part in n, if there may be so many. */
 	const uint32_t nroots = ring || pool->loads->n > TTI_MOST_CHANNELS ? 1 : pool->loads->n;
 
@@ -338,11 +346,7 @@ tutti_status tti_seed(struct tti_pool *pool)
 {
 	const struct tti_loads *loads = pool->loads;
 	const bool ring = pool->config->pattern == TTI_PATTERN_RING;
-	struct tti_column column = { .order = pool->order,
-				     .parent = ring ? NULL : pool->parent,
-				     .net_in = TTI_NO_NET,
-				     .net_out = TTI_NO_NET,
-				     .second = UINT32_MAX };
+	struct tti_column column = blank(pool);
 
 	if (loads->n > 2 && is_mesh(loads) && (!ring || (loads->nnets > 0 && loads->n % 2 == 0)))
 		return seed_mesh(pool, &column);

@@ -43,33 +43,14 @@ static struct tti_tune_terms exchange(const struct tti_tune_shape *s)
 	};
 }
 
-/* One half of direct: parts to their owners, or from them to all. */
-static struct tti_tune_terms direct_half(const struct tti_tune_shape *s, double written,
-					 double touched)
-{
-	return (struct tti_tune_terms){
-		.near_hops = 1 - s->far,
-		.far_hops = s->far,
-		.near_messages = s->p - 1,
-		.far_messages = 2 * s->others,
-		.chunks = s->n,
-		.read = (s->p - 1) / s->n,
-		.written = written,
-		.touched = touched,
-		.socket = 2 * s->others / s->n,
-		.wire = s->p * s->others / s->n,
-		.senders = s->nodes - 1,
-	};
-}
-
 static struct tti_tune_terms direct_reduce_scatter(const struct tti_tune_shape *s)
 {
-	return direct_half(s, (s->p - 1) / s->n, 1 + 1 / s->n);
+	return tti_tune_direct_half(s, (s->p - 1) / s->n, 1 + 1 / s->n);
 }
 
 static struct tti_tune_terms direct_all_gather(const struct tti_tune_shape *s)
 {
-	return direct_half(s, s->near / s->n, 1 + 1 / s->n);
+	return tti_tune_direct_half(s, s->near / s->n, 1 + 1 / s->n);
 }
 
 /* One half of a ring. A rank at the border of its node has one side near, one far. */

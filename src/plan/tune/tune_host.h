@@ -18,6 +18,10 @@ struct tti_tune_shape {
 	double far_rounds, near_rounds; /* of ceil(log2 n) rounds      */
 };
 
+/* One half of direct: parts to their owners, or from them to all. */
+struct tti_tune_terms tti_tune_direct_half(const struct tti_tune_shape *s, double written,
+					   double touched);
+
 /* The vector is all that a rank sends, or gets, of the root: all that it gets or sends. */
 struct tti_tune_terms tti_tune_direct_all_to_all(const struct tti_tune_shape *s);
 struct tti_tune_terms tti_tune_bruck_all_to_all(const struct tti_tune_shape *s);

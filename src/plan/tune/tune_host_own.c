@@ -5,7 +5,8 @@
 
 /* -- All to all -------------------------------------------------------------------- */
 
-struct tti_tune_terms tti_tune_direct_all_to_all(const struct tti_tune_shape *s)
+struct tti_tune_terms tti_tune_direct_half(const struct tti_tune_shape *s, double written,
+					   double touched)
 {
 	return (struct tti_tune_terms){
 		.near_hops = 1 - s->far,
@@ -14,12 +15,18 @@ struct tti_tune_terms tti_tune_direct_all_to_all(const struct tti_tune_shape *s)
 		.far_messages = 2 * s->others,
 		.chunks = s->n,
 		.read = (s->p - 1) / s->n,
-		.written = (s->p - 1) / s->n,
-		.touched = 2,
+		.written = written,
+		.touched = touched,
 		.socket = 2 * s->others / s->n,
 		.wire = s->p * s->others / s->n,
 		.senders = s->nodes - 1,
 	};
+}
+
+/* As many messages and bytes as parts to their owners, and all of them are touched twice. */
+struct tti_tune_terms tti_tune_direct_all_to_all(const struct tti_tune_shape *s)
+{
+	return tti_tune_direct_half(s, (s->p - 1) / s->n, 2);
 }
 
 /* How many numbers below n have the bit d. */
