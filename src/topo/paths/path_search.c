@@ -36,7 +36,7 @@
 struct edge {
 	uint32_t to, link;
 	float bw;
-	uint8_t kind;
+	uint8_t hop;
 	uint64_t latency;
 };
 
@@ -119,7 +119,7 @@ static int compare_edges(const void *left, const void *right, void *arg)
 	const struct tti_search *search = arg;
 	const struct tti_topo_link *links = search->graph->links;
 	const struct edge *a = left, *b = right;
-	const bool ends[] = { a->kind == TTI_WAY_TO_ENDPOINT, b->kind == TTI_WAY_TO_ENDPOINT };
+	const bool ends[] = { a->hop == TTI_HOP_TO_ENDPOINT, b->hop == TTI_HOP_TO_ENDPOINT };
 	const uint32_t to[] = { search->order[a->to], search->order[b->to] };
 	const enum tti_link_type type[] = { links[a->link].type, links[b->link].type };
 
@@ -139,16 +139,16 @@ static uint32_t copy_edges_of(struct tti_search *search, uint32_t from, uint32_t
 	search->first_edge[from] = search->first_inner[from] = first;
 	for (uint32_t at = node->first_link; at < node->first_link + node->nlinks; at++) {
 		const struct tti_topo_link *link = &graph->links[at];
-		const enum tti_way_kind kind = tti_way_kind(graph, link);
+		const enum tti_path_hop hop = tti_path_state_hop(graph, link);
 
-		if (kind == TTI_NO_WAY_KIND)
+		if (hop == TTI_HOP_NONE)
 			continue;
-		search->first_inner[from] += kind == TTI_WAY_TO_ENDPOINT;
+		search->first_inner[from] += hop == TTI_HOP_TO_ENDPOINT;
 		search->edges[n++] = (struct edge){
 			.to = link->to,
 			.link = at,
 			.bw = link->bw_gbps,
-			.kind = (uint8_t)kind,
+			.hop = (uint8_t)hop,
 			.latency = tti_search_latency(link->latency_ns),
 		};
 	}
@@ -180,7 +180,7 @@ tutti_status tti_search_create(const struct tti_graph *graph, bool nvb, struct t
 	search->first_edge = tti_calloc(n + 1, sizeof(*search->first_edge));
 	search->first_inner = tti_calloc(n, sizeof(*search->first_inner));
 	search->edges = tti_calloc(graph->nlinks, sizeof(*search->edges));
-	search->places = tti_calloc(n * TTI_WAY_PLACES, sizeof(*search->places));
+	search->places = tti_calloc(n * TTI_PATH_PLACES, sizeof(*search->places));
 	search->seen = tti_calloc(n, sizeof(*search->seen));
 	if (!search->order || !search->first_edge || !search->first_inner || !search->edges ||
 	    !search->places || !search->seen || !order_nodes(search))
@@ -230,8 +230,8 @@ static bool reach_endpoint(struct tti_search *search, const struct label *label,
 
 	if (seen->best != NONE) {
 		const struct label *best = &search->labels.at[seen->best];
-		const uint8_t type = tti_way_rules[label->state].type,
-			      was = tti_way_rules[best->state].type;
+		const uint8_t type = tti_path_state_rules[label->state].type,
+			      was = tti_path_state_rules[best->state].type;
 
 		if (type > was || (type == was && label->bw < best->bw))
 			return true;
@@ -267,7 +267,8 @@ static bool beats_others(struct tti_search *search, const struct place *place,
 
 static bool reach_node(struct tti_search *search, struct label *label, uint32_t round)
 {
-	const size_t at = (size_t)label->node * TTI_WAY_PLACES + tti_way_rules[label->state].place;
+	const size_t at =
+		(size_t)label->node * TTI_PATH_PLACES + tti_path_state_rules[label->state].place;
 	struct place *place = &search->places[at];
 
 	if (place->run != search->run)
@@ -295,8 +296,8 @@ static bool follow(struct tti_search *search, uint32_t parent, const struct edge
 			       .link = edge->link,
 			       .parent = parent,
 			       .beside = NONE,
-			       .state = tti_way_rules[from->state].next[edge->kind],
-			       .last = edge->kind == TTI_WAY_TO_ENDPOINT,
+			       .state = tti_path_state_rules[from->state].next[edge->hop],
+			       .last = edge->hop == TTI_HOP_TO_ENDPOINT,
 			       .latency = from->latency + edge->latency,
 			       .bw = from->bw < edge->bw ? from->bw : edge->bw };
 
@@ -307,12 +308,12 @@ static bool follow(struct tti_search *search, uint32_t parent, const struct edge
 		return reach_endpoint(search, &label, round);
 	if (label.state == TTI_AT_C_GPU && search->from_nic)
 		label.state = TTI_AT_C_NIC;
-	if (edge->kind == TTI_WAY_PCI_PCI || edge->kind == TTI_WAY_NVL_NVS) {
+	if (edge->hop == TTI_HOP_PCI_PCI || edge->hop == TTI_HOP_NVL_NVS) {
 		struct seen *seen = see(search, edge->to);
 
-		if (tti_way_rules[label.state].rank > seen->rank)
+		if (tti_path_state_rules[label.state].rank > seen->rank)
 			return true;
-		seen->rank = tti_way_rules[label.state].rank;
+		seen->rank = tti_path_state_rules[label.state].rank;
 	}
 	return reach_node(search, &label, round);
 }
@@ -355,7 +356,8 @@ static void begin(struct tti_search *search)
 	search->labels.n = 0;
 	if (++search->run != 0)
 		return;
-	memset(search->places, 0, search->graph->nnodes * TTI_WAY_PLACES * sizeof(*search->places));
+	memset(search->places, 0,
+	       search->graph->nnodes * TTI_PATH_PLACES * sizeof(*search->places));
 	memset(search->seen, 0, search->graph->nnodes * sizeof(*search->seen));
 	search->run = 1;
 }
@@ -393,7 +395,7 @@ bool tti_search_found(const struct tti_search *search, uint32_t node, struct tti
 	if (seen->run != search->run || seen->best == NONE)
 		return false;
 	label = &search->labels.at[seen->best];
-	out->type = tti_way_rules[label->state].type;
+	out->type = tti_path_state_rules[label->state].type;
 	out->bw_gbps = label->bw;
 	out->latency = label->latency;
 	out->nhops = seen->nhops;
