@@ -53,7 +53,7 @@ static struct made make(const struct tti_graph *graph, const uint32_t *hops, siz
 			link = &graph->links[link->reverse];
 		if (i == 0 || link->bw_gbps < made.bw_gbps)
 			made.bw_gbps = link->bw_gbps;
-		made.latency += tti_search_latency(link->latency_ns);
+		made.latency += tti_path_search_latency(link->latency_ns);
 	}
 	return made;
 }
@@ -114,9 +114,9 @@ static tutti_status check_figures(const struct pair *pair)
 	if (made.bw_gbps != path->bw_gbps)
 		return breach(pair, "%g GB/s, but by its hops %g", (double)path->bw_gbps,
 			      (double)made.bw_gbps);
-	if (tti_search_ns(made.latency) != path->latency_ns)
+	if (tti_path_search_ns(made.latency) != path->latency_ns)
 		return breach(pair, "%g ns, but by its hops %g", (double)path->latency_ns,
-			      (double)tti_search_ns(made.latency));
+			      (double)tti_path_search_ns(made.latency));
 	return TUTTI_OK;
 }
 
@@ -140,10 +140,10 @@ static tutti_status check_back(struct pair *pair)
 		return breach(pair, "%g GB/s, but there is a way of %g", (double)path->bw_gbps,
 			      (double)made.bw_gbps);
 	if (back->nhops < path->nhops ||
-	    (back->nhops == path->nhops && tti_search_ns(made.latency) < path->latency_ns))
+	    (back->nhops == path->nhops && tti_path_search_ns(made.latency) < path->latency_ns))
 		return breach(pair, "%u hops and %g ns, but there is a way of %u and %g",
 			      path->nhops, (double)path->latency_ns, back->nhops,
-			      (double)tti_search_ns(made.latency));
+			      (double)tti_path_search_ns(made.latency));
 	return TUTTI_OK;
 }
 

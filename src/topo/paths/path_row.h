@@ -4,7 +4,7 @@
 
 /* All paths from one endpoint, out of one search; for paths.c and routes.c.
  *
- * Owner: who holds the struct; tti_rows_release(). Threads: one at a time. */
+ * Owner: who holds the struct; tti_path_rows_release(). Threads: one at a time. */
 
 #include "topo/paths/path_search.h"
 #include "util/vec.h"
@@ -16,24 +16,26 @@ struct tti_path_reach {
 	uint64_t out_latency, in_latency;
 };
 
-struct tti_rows {
+struct tti_path_rows {
 	const struct tti_graph *graph;
 	const uint32_t *endpoints; /* borrowed */
 	uint32_t n;
-	struct tti_search *search;
+	struct tti_path_search *search;
 	struct tti_path_reach *reach;
 };
 
-typedef TTI_VEC(uint32_t) tti_hops;
+typedef TTI_VEC(uint32_t) tti_path_hops;
 
 /* `nvb`: ways may lead through another GPU. A zeroed struct may be released. */
-TUTTI_CHECKED tutti_status tti_rows_init(struct tti_rows *rows, const struct tti_graph *graph,
-					 const uint32_t *endpoints, uint32_t n, bool nvb);
-void tti_rows_release(struct tti_rows *rows);
+TUTTI_CHECKED tutti_status tti_path_rows_init(struct tti_path_rows *rows,
+					      const struct tti_graph *graph,
+					      const uint32_t *endpoints, uint32_t n, bool nvb);
+void tti_path_rows_release(struct tti_path_rows *rows);
 
 /* The paths from endpoint `from` (an index) to all: row[n]. Their hops are added to `hops`,
  * which may grow up to most_hops; *full_out then, and the row is not complete. */
-TUTTI_CHECKED tutti_status tti_rows_fill(struct tti_rows *rows, uint32_t from, size_t most_hops,
-					 struct tti_path *row, tti_hops *hops, bool *full_out);
+TUTTI_CHECKED tutti_status tti_path_rows_fill(struct tti_path_rows *rows, uint32_t from,
+					      size_t most_hops, struct tti_path *row,
+					      tti_path_hops *hops, bool *full_out);
 
 #endif

@@ -65,7 +65,7 @@ struct seen {
 	uint8_t rank;   /* PCI, NVS: the lowest of the states it was reached in */
 };
 
-struct tti_search {
+struct tti_path_search {
 	const struct tti_graph *graph;
 	bool nvb, from_nic;
 	uint32_t *order; /* place of a node by host, type and name */
@@ -98,7 +98,7 @@ static int compare_nodes(const void *left, const void *right, void *arg)
 	return way ? way : (a > b) - (a < b);
 }
 
-static bool order_nodes(struct tti_search *search)
+static bool order_nodes(struct tti_path_search *search)
 {
 	const struct tti_graph *graph = search->graph;
 	uint32_t *sorted = tti_calloc(graph->nnodes, sizeof(*sorted));
@@ -116,7 +116,7 @@ static bool order_nodes(struct tti_search *search)
 
 static int compare_edges(const void *left, const void *right, void *arg)
 {
-	const struct tti_search *search = arg;
+	const struct tti_path_search *search = arg;
 	const struct tti_topo_link *links = search->graph->links;
 	const struct edge *a = left, *b = right;
 	const bool ends[] = { a->hop == TTI_HOP_TO_ENDPOINT, b->hop == TTI_HOP_TO_ENDPOINT };
@@ -130,7 +130,7 @@ static int compare_edges(const void *left, const void *right, void *arg)
 	return (type[0] > type[1]) - (type[0] < type[1]);
 }
 
-static uint32_t copy_edges_of(struct tti_search *search, uint32_t from, uint32_t n)
+static uint32_t copy_edges_of(struct tti_path_search *search, uint32_t from, uint32_t n)
 {
 	const struct tti_graph *graph = search->graph;
 	const struct tti_node *node = &graph->nodes[from];
@@ -149,7 +149,7 @@ static uint32_t copy_edges_of(struct tti_search *search, uint32_t from, uint32_t
 			.link = at,
 			.bw = link->bw_gbps,
 			.hop = (uint8_t)hop,
-			.latency = tti_search_latency(link->latency_ns),
+			.latency = tti_path_search_latency(link->latency_ns),
 		};
 	}
 	if (n - first > 1)
@@ -158,7 +158,7 @@ static uint32_t copy_edges_of(struct tti_search *search, uint32_t from, uint32_t
 	return n;
 }
 
-static void copy_edges(struct tti_search *search)
+static void copy_edges(struct tti_path_search *search)
 {
 	uint32_t n = 0;
 
@@ -167,10 +167,11 @@ static void copy_edges(struct tti_search *search)
 	search->first_edge[search->graph->nnodes] = n;
 }
 
-tutti_status tti_search_create(const struct tti_graph *graph, bool nvb, struct tti_search **out)
+tutti_status tti_path_search_create(const struct tti_graph *graph, bool nvb,
+				    struct tti_path_search **out)
 {
 	const size_t n = graph->nnodes;
-	struct tti_search *search = tti_zalloc(sizeof(*search));
+	struct tti_path_search *search = tti_zalloc(sizeof(*search));
 
 	if (!search)
 		goto fail;
@@ -189,11 +190,11 @@ tutti_status tti_search_create(const struct tti_graph *graph, bool nvb, struct t
 	*out = search;
 	return TUTTI_OK;
 fail:
-	tti_search_free(search);
+	tti_path_search_free(search);
 	return tti_fail(TUTTI_ENOMEM, "no memory for the paths of %zu nodes", n);
 }
 
-void tti_search_free(struct tti_search *search)
+void tti_path_search_free(struct tti_path_search *search)
 {
 	if (!search)
 		return;
@@ -209,7 +210,7 @@ void tti_search_free(struct tti_search *search)
 
 /* -- One search -------------------------------------------------------------------------- */
 
-static struct seen *see(struct tti_search *search, uint32_t node)
+static struct seen *see(struct tti_path_search *search, uint32_t node)
 {
 	struct seen *seen = &search->seen[node];
 
@@ -218,13 +219,14 @@ static struct seen *see(struct tti_search *search, uint32_t node)
 	return seen;
 }
 
-static bool push(struct tti_search *search, const struct label *label)
+static bool push(struct tti_path_search *search, const struct label *label)
 {
 	return tti_vec_push(&search->labels, *label);
 }
 
 /* A way to an endpoint: kept if it is the best so far. An earlier one has not more hops. */
-static bool reach_endpoint(struct tti_search *search, const struct label *label, uint32_t round)
+static bool reach_endpoint(struct tti_path_search *search, const struct label *label,
+			   uint32_t round)
 {
 	struct seen *seen = see(search, label->node);
 
@@ -246,7 +248,7 @@ static bool reach_endpoint(struct tti_search *search, const struct label *label,
 
 /* Drop labels of this round that the new one, made after them, beats. false: one of them
  * beats it. */
-static bool beats_others(struct tti_search *search, const struct place *place,
+static bool beats_others(struct tti_path_search *search, const struct place *place,
 			 const struct label *label)
 {
 	for (uint32_t at = place->first; at != NONE; at = search->labels.at[at].beside) {
@@ -265,7 +267,7 @@ static bool beats_others(struct tti_search *search, const struct place *place,
 	return true;
 }
 
-static bool reach_node(struct tti_search *search, struct label *label, uint32_t round)
+static bool reach_node(struct tti_path_search *search, struct label *label, uint32_t round)
 {
 	const size_t at =
 		(size_t)label->node * TTI_PATH_PLACES + tti_path_state_rules[label->state].place;
@@ -288,7 +290,7 @@ static bool reach_node(struct tti_search *search, struct label *label, uint32_t 
 }
 
 /* Follow one link from a label of the last round. false: out of memory. */
-static bool follow(struct tti_search *search, uint32_t parent, const struct edge *edge,
+static bool follow(struct tti_path_search *search, uint32_t parent, const struct edge *edge,
 		   uint32_t round)
 {
 	const struct label *from = &search->labels.at[parent];
@@ -318,7 +320,7 @@ static bool follow(struct tti_search *search, uint32_t parent, const struct edge
 	return reach_node(search, &label, round);
 }
 
-static bool follow_all(struct tti_search *search, uint32_t from, uint32_t round)
+static bool follow_all(struct tti_path_search *search, uint32_t from, uint32_t round)
 {
 	const struct label *label = &search->labels.at[from];
 	const uint32_t first = search->first_edge[label->node];
@@ -332,7 +334,7 @@ static bool follow_all(struct tti_search *search, uint32_t from, uint32_t round)
 	return true;
 }
 
-static bool all_rounds(struct tti_search *search)
+static bool all_rounds(struct tti_path_search *search)
 {
 	size_t first = 0, last = search->labels.n;
 
@@ -351,7 +353,7 @@ static bool all_rounds(struct tti_search *search)
 }
 
 /* Runs and rounds that a place remembers must not come again. */
-static void begin(struct tti_search *search)
+static void begin(struct tti_path_search *search)
 {
 	search->labels.n = 0;
 	if (++search->run != 0)
@@ -362,7 +364,8 @@ static void begin(struct tti_search *search)
 	search->run = 1;
 }
 
-tutti_status tti_search_run(struct tti_search *search, const uint32_t *sources, size_t nsources)
+tutti_status tti_path_search_run(struct tti_path_search *search, const uint32_t *sources,
+				 size_t nsources)
 {
 	bool fine = true;
 
@@ -387,7 +390,8 @@ tutti_status tti_search_run(struct tti_search *search, const uint32_t *sources, 
 
 /* -- What it found ----------------------------------------------------------------------- */
 
-bool tti_search_found(const struct tti_search *search, uint32_t node, struct tti_found *out)
+bool tti_path_search_found(const struct tti_path_search *search, uint32_t node,
+			   struct tti_path_found *out)
 {
 	const struct seen *seen = &search->seen[node];
 	const struct label *label;
@@ -403,7 +407,8 @@ bool tti_search_found(const struct tti_search *search, uint32_t node, struct tti
 	return true;
 }
 
-void tti_search_hops(const struct tti_search *search, const struct tti_found *found, uint32_t *hops)
+void tti_path_search_hops(const struct tti_path_search *search, const struct tti_path_found *found,
+			  uint32_t *hops)
 {
 	const struct label *label = &search->labels.at[found->end];
 
@@ -411,7 +416,7 @@ void tti_search_hops(const struct tti_search *search, const struct tti_found *fo
 		hops[at] = label->link;
 }
 
-uint64_t tti_search_steps(const struct tti_search *search)
+uint64_t tti_path_search_steps(const struct tti_path_search *search)
 {
 	return search->steps;
 }

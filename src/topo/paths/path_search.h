@@ -4,46 +4,47 @@
 
 /* The best ways from one endpoint to all others, exactly; for paths.c and routes.c.
  *
- * Owner: tti_search_free(). The graph must outlive it. Threads: one at a time. */
+ * Owner: tti_path_search_free(). The graph must outlive it. Threads: one at a time. */
 
 #include "topo/paths/paths.h"
 
-struct tti_search;
+struct tti_path_search;
 
 /* `nvb`: ways may lead through another GPU. */
-TUTTI_CHECKED tutti_status tti_search_create(const struct tti_graph *graph, bool nvb,
-					     struct tti_search **out);
-void tti_search_free(struct tti_search *search);
+TUTTI_CHECKED tutti_status tti_path_search_create(const struct tti_graph *graph, bool nvb,
+						  struct tti_path_search **out);
+void tti_path_search_free(struct tti_path_search *search);
 
 /* Search from one endpoint, or from several NETs at once (then each way begins at the
  * NET from which it is best). What the last search found is forgotten. */
-TUTTI_CHECKED tutti_status tti_search_run(struct tti_search *search, const uint32_t *sources,
-					  size_t nsources);
+TUTTI_CHECKED tutti_status tti_path_search_run(struct tti_path_search *search,
+					       const uint32_t *sources, size_t nsources);
 
-struct tti_found {
+struct tti_path_found {
 	enum tti_path_type type;
 	float bw_gbps;       /* of the narrowest link                             */
-	uint64_t latency;    /* sum of tti_search_latency()                       */
-	uint32_t nhops, end; /* end: for tti_search_hops()                        */
+	uint64_t latency;    /* sum of tti_path_search_latency()                       */
+	uint32_t nhops, end; /* end: for tti_path_search_hops()                        */
 };
 /* The best way to an endpoint; false: there is none. */
-bool tti_search_found(const struct tti_search *search, uint32_t node, struct tti_found *out);
+bool tti_path_search_found(const struct tti_path_search *search, uint32_t node,
+			   struct tti_path_found *out);
 /* Its links in their order, found->nhops of them. */
-void tti_search_hops(const struct tti_search *search, const struct tti_found *found,
-		     uint32_t *hops);
+void tti_path_search_hops(const struct tti_path_search *search, const struct tti_path_found *found,
+			  uint32_t *hops);
 
 /* What searching has cost since it was created, in steps of some 10 ns. */
-uint64_t tti_search_steps(const struct tti_search *search);
+uint64_t tti_path_search_steps(const struct tti_path_search *search);
 
 /* Latencies add up as integers, in units of 2^-10 ns, so that a sum does not depend on its
  * order. */
-static inline uint64_t tti_search_latency(float ns)
+static inline uint64_t tti_path_search_latency(float ns)
 {
 	if (!(ns > 0))
 		return 0;
 	return ns < 1e12F ? (uint64_t)((double)ns * 1024 + 0.5) : UINT64_C(1) << 50;
 }
-static inline float tti_search_ns(uint64_t latency)
+static inline float tti_path_search_ns(uint64_t latency)
 {
 	return (float)((double)latency / 1024);
 }

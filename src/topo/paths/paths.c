@@ -14,12 +14,12 @@
 /* The paths from one endpoint. */
 struct row {
 	struct tti_path *at;
-	tti_hops hops;
+	tti_path_hops hops;
 };
 
 struct tti_paths_lazy {
 	pthread_mutex_t lock; /* of all below; rows that are there do not change */
-	struct tti_rows rows;
+	struct tti_path_rows rows;
 	struct row *row; /* of each endpoint; at is NULL: not asked for yet      */
 	size_t nbytes;   /* in rows                                              */
 };
@@ -52,32 +52,32 @@ static tutti_status out_of_memory(const struct tti_paths *paths)
 
 /* -- The table ----------------------------------------------------------------------------- */
 
-static void drop_table(struct tti_paths *paths, tti_hops *hops)
+static void drop_table(struct tti_paths *paths, tti_path_hops *hops)
 {
 	tti_free(paths->at);
 	paths->at = NULL;
 	tti_vec_release(hops);
 }
 
-static tutti_status fill_table(struct tti_paths *paths, struct tti_rows *rows, tti_hops *hops,
-			       bool *full_out)
+static tutti_status fill_table(struct tti_paths *paths, struct tti_path_rows *rows,
+			       tti_path_hops *hops, bool *full_out)
 {
 	const size_t nbytes = (size_t)paths->n * paths->n * sizeof(*paths->at);
 	const size_t most = (TTI_PATHS_BYTES - nbytes) / sizeof(*hops->at);
 
 	*full_out = false;
 	for (uint32_t from = 0; from < paths->n && !*full_out; from++) {
-		TTI_TRY(tti_rows_fill(rows, from, most, paths->at + (size_t)from * paths->n, hops,
-				      full_out));
-		*full_out = *full_out || tti_search_steps(rows->search) > TABLE_STEPS;
+		TTI_TRY(tti_path_rows_fill(rows, from, most, paths->at + (size_t)from * paths->n,
+					   hops, full_out));
+		*full_out = *full_out || tti_path_search_steps(rows->search) > TABLE_STEPS;
 	}
 	return TUTTI_OK;
 }
 
 /* paths->at stays NULL if it would be too large. */
-static tutti_status make_table(struct tti_paths *paths, struct tti_rows *rows)
+static tutti_status make_table(struct tti_paths *paths, struct tti_path_rows *rows)
 {
-	tti_hops hops = { 0 };
+	tti_path_hops hops = { 0 };
 	tutti_status status;
 	uint32_t *fitted;
 	bool full;
@@ -101,7 +101,7 @@ static tutti_status make_table(struct tti_paths *paths, struct tti_rows *rows)
 /* -- Rows on demand ------------------------------------------------------------------------ */
 
 /* Takes `rows`, whatever becomes of it. */
-static tutti_status make_lazy(struct tti_paths *paths, struct tti_rows *rows)
+static tutti_status make_lazy(struct tti_paths *paths, struct tti_path_rows *rows)
 {
 	struct tti_paths_lazy *lazy = tti_zalloc(sizeof(*lazy));
 	struct row *row = tti_calloc(paths->n, sizeof(*row));
@@ -109,7 +109,7 @@ static tutti_status make_lazy(struct tti_paths *paths, struct tti_rows *rows)
 	if (!lazy || !row) {
 		tti_free(lazy);
 		tti_free(row);
-		tti_rows_release(rows);
+		tti_path_rows_release(rows);
 		return out_of_memory(paths);
 	}
 	pthread_mutex_init(&lazy->lock, NULL);
@@ -130,7 +130,7 @@ static void free_lazy(struct tti_paths *paths)
 		tti_vec_release(&lazy->row[i].hops);
 	}
 	tti_free(lazy->row);
-	tti_rows_release(&lazy->rows);
+	tti_path_rows_release(&lazy->rows);
 	pthread_mutex_destroy(&lazy->lock);
 	tti_free(lazy);
 }
@@ -158,9 +158,10 @@ static tutti_status make_row(const struct tti_paths *paths, uint32_t from)
 	row->at = tti_calloc(paths->n, sizeof(*row->at));
 	if (!row->at)
 		return out_of_memory(paths);
-	status = tti_rows_fill(&lazy->rows, from,
-			       (TTI_PATHS_BYTES - lazy->nbytes - nbytes) / sizeof(*row->hops.at),
-			       row->at, &row->hops, &full);
+	status = tti_path_rows_fill(&lazy->rows, from,
+				    (TTI_PATHS_BYTES - lazy->nbytes - nbytes) /
+					    sizeof(*row->hops.at),
+				    row->at, &row->hops, &full);
 	if (status == TUTTI_OK && full)
 		status = too_much(paths, from);
 	if (status != TUTTI_OK) {
@@ -213,15 +214,15 @@ static tutti_status list_endpoints(struct tti_paths *paths)
 
 static tutti_status find_all(struct tti_paths *paths, bool nvb)
 {
-	struct tti_rows rows;
+	struct tti_path_rows rows;
 	tutti_status status;
 
 	TTI_TRY(list_endpoints(paths));
-	TTI_TRY(tti_rows_init(&rows, paths->graph, paths->endpoints, paths->n, nvb));
+	TTI_TRY(tti_path_rows_init(&rows, paths->graph, paths->endpoints, paths->n, nvb));
 	status = make_table(paths, &rows);
 	if (status == TUTTI_OK && !paths->at)
 		return make_lazy(paths, &rows);
-	tti_rows_release(&rows);
+	tti_path_rows_release(&rows);
 	return status;
 }
 

@@ -13,7 +13,7 @@
 
 /* -- What depends on no pair --------------------------------------------------------------- */
 
-static void find_overheads(struct tti_rules *rules, const struct tti_graph *graph)
+static void find_overheads(struct tti_route_rules *rules, const struct tti_graph *graph)
 {
 	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++) {
 		const uint32_t node = graph->by_type[TTI_NODE_CPU][i];
@@ -25,8 +25,8 @@ static void find_overheads(struct tti_rules *rules, const struct tti_graph *grap
 
 /* NETs are at one place if the first node above them that has GPUs below it is the same:
  * those choose among the same GPUs. */
-static void find_turns(struct tti_rules *rules, const struct tti_graph *graph, bool *above_gpu,
-		       uint32_t *count)
+static void find_turns(struct tti_route_rules *rules, const struct tti_graph *graph,
+		       bool *above_gpu, uint32_t *count)
 {
 	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_DEV]; i++) {
 		uint32_t at = graph->by_type[TTI_NODE_DEV][i];
@@ -44,7 +44,7 @@ static void find_turns(struct tti_rules *rules, const struct tti_graph *graph, b
 	}
 }
 
-static bool prepare(struct tti_rules *rules, const struct tti_graph *graph)
+static bool prepare(struct tti_route_rules *rules, const struct tti_graph *graph)
 {
 	const size_t n = graph->nnodes;
 	bool *above_gpu = tti_calloc(n, sizeof(*above_gpu));
@@ -76,12 +76,12 @@ static bool is_small_amd(const struct tti_graph *graph)
 	return graph->ntype[TTI_NODE_CPU] > 0 && graph->ntype[TTI_NODE_GPU] <= 2;
 }
 
-tutti_status tti_rules_init(struct tti_rules *rules, const struct tti_paths *paths,
-			    const struct tti_routes_config *config)
+tutti_status tti_route_rules_init(struct tti_route_rules *rules, const struct tti_paths *paths,
+				  const struct tti_routes_config *config)
 {
 	tutti_status status = TUTTI_OK;
 
-	*rules = (struct tti_rules){ .wires = paths, .paths = paths, .config = *config };
+	*rules = (struct tti_route_rules){ .wires = paths, .paths = paths, .config = *config };
 	if (config->p2p_auto && is_small_amd(paths->graph))
 		rules->config.p2p_level = TTI_PATH_SYS;
 	if (!prepare(rules, paths->graph))
@@ -89,24 +89,24 @@ tutti_status tti_rules_init(struct tti_rules *rules, const struct tti_paths *pat
 	else if (config->nvb_disable)
 		status = tti_paths_build_without_nvb(paths->graph, &rules->own);
 	if (status != TUTTI_OK)
-		tti_rules_release(rules);
+		tti_route_rules_release(rules);
 	else if (rules->own)
 		rules->paths = rules->own;
 	return status;
 }
 
-void tti_rules_release(struct tti_rules *rules)
+void tti_route_rules_release(struct tti_route_rules *rules)
 {
 	tti_paths_free(rules->own);
 	tti_free(rules->overhead);
 	tti_free(rules->turn);
 	tti_free(rules->nearby);
-	*rules = (struct tti_rules){ 0 };
+	*rules = (struct tti_route_rules){ 0 };
 }
 
 /* -- What is near -------------------------------------------------------------------------- */
 
-static const struct tti_node *node_of(const struct tti_rules *rules, uint32_t node)
+static const struct tti_node *node_of(const struct tti_route_rules *rules, uint32_t node)
 {
 	return &rules->wires->graph->nodes[node];
 }
@@ -118,7 +118,7 @@ static bool is_better(const struct tti_path *a, const struct tti_path *b)
 
 /* Of the nodes of a type on the same host those with the best path from `from`: the
  * turn-th of them, in a circle, in *out; NONE if there is none. */
-static bool find_near(const struct tti_rules *rules, uint32_t from, enum tti_node_type type,
+static bool find_near(const struct tti_route_rules *rules, uint32_t from, enum tti_node_type type,
 		      uint32_t turn, uint32_t *out)
 {
 	const struct tti_graph *graph = rules->wires->graph;
@@ -149,7 +149,7 @@ static bool find_near(const struct tti_rules *rules, uint32_t from, enum tti_nod
 }
 
 /* The HOST of a GPU, the GPU of a NET. */
-static bool near(struct tti_rules *rules, uint32_t node, uint32_t *out)
+static bool near(struct tti_route_rules *rules, uint32_t node, uint32_t *out)
 {
 	const bool gpu = node_of(rules, node)->type == TTI_NODE_GPU;
 
@@ -176,7 +176,7 @@ static struct tti_route as_wired(const struct tti_path *path)
 }
 
 /* One path after the other. */
-static bool join(const struct tti_rules *rules, uint32_t from, uint32_t via, uint32_t to,
+static bool join(const struct tti_route_rules *rules, uint32_t from, uint32_t via, uint32_t to,
 		 struct tti_route *out)
 {
 	const struct tti_path *a = tti_paths_get(rules->paths, from, via);
@@ -192,7 +192,7 @@ static bool join(const struct tti_rules *rules, uint32_t from, uint32_t via, uin
 }
 
 /* Through the memory of the HOST nearest to a GPU; without one, what the wires have. */
-static bool bounce(struct tti_rules *rules, uint32_t from, uint32_t to, uint32_t gpu,
+static bool bounce(struct tti_route_rules *rules, uint32_t from, uint32_t to, uint32_t gpu,
 		   enum tti_route_why why, struct tti_route *out)
 {
 	uint32_t host;
@@ -206,7 +206,7 @@ static bool bounce(struct tti_rules *rules, uint32_t from, uint32_t to, uint32_t
 /* -- GPU to GPU ---------------------------------------------------------------------------- */
 
 /* PCI to PCI through a root complex that is slow at it. */
-static bool add_overhead(const struct tti_rules *rules, uint32_t from, uint32_t to,
+static bool add_overhead(const struct tti_route_rules *rules, uint32_t from, uint32_t to,
 			 const struct tti_path *path, struct tti_route *out)
 {
 	const struct tti_graph *graph = rules->wires->graph;
@@ -229,12 +229,12 @@ static bool add_overhead(const struct tti_rules *rules, uint32_t from, uint32_t 
 	return true;
 }
 
-static bool p2p_is_off(const struct tti_rules *rules)
+static bool p2p_is_off(const struct tti_route_rules *rules)
 {
 	return rules->config.p2p_disable || rules->config.p2p_level == TTI_PATH_LOC;
 }
 
-static bool gpu_to_gpu(struct tti_rules *rules, uint32_t from, uint32_t to,
+static bool gpu_to_gpu(struct tti_route_rules *rules, uint32_t from, uint32_t to,
 		       const struct tti_path *path, struct tti_route *out)
 {
 	const bool nvlink = path->type == TTI_PATH_NVL || path->type == TTI_PATH_NVB;
@@ -269,7 +269,7 @@ static bool has_nvlink_peer(const struct tti_graph *graph, uint32_t gpu)
 	return false;
 }
 
-static bool may_read(const struct tti_rules *rules, uint32_t gpu)
+static bool may_read(const struct tti_route_rules *rules, uint32_t gpu)
 {
 	const struct tti_graph *graph = rules->wires->graph;
 
@@ -281,7 +281,7 @@ static bool may_read(const struct tti_rules *rules, uint32_t gpu)
 
 /* WIRED: the NIC may reach the GPU's memory. P2C goes through the CPU, but not through its
  * memory. */
-static enum tti_route_why judge_gdr(const struct tti_rules *rules, uint32_t gpu, uint32_t net,
+static enum tti_route_why judge_gdr(const struct tti_route_rules *rules, uint32_t gpu, uint32_t net,
 				    const struct tti_path *path, bool sends)
 {
 	const enum tti_path_type level = rules->config.gdr_level;
@@ -298,7 +298,7 @@ static enum tti_route_why judge_gdr(const struct tti_rules *rules, uint32_t gpu,
 }
 
 /* Whether `peer` shall hand over what `gpu` sends to a NIC. */
-static bool is_worth(const struct tti_rules *rules, const struct tti_path *own,
+static bool is_worth(const struct tti_route_rules *rules, const struct tti_path *own,
 		     const struct tti_path *to_peer, const struct tti_path *from_peer,
 		     uint32_t peer, uint32_t net)
 {
@@ -307,8 +307,8 @@ static bool is_worth(const struct tti_rules *rules, const struct tti_path *own,
 	       judge_gdr(rules, peer, net, from_peer, true) == TTI_ROUTE_WIRED;
 }
 
-static bool try_pxn(struct tti_rules *rules, uint32_t gpu, uint32_t net, const struct tti_path *own,
-		    struct tti_route *out, bool *done_out)
+static bool try_pxn(struct tti_route_rules *rules, uint32_t gpu, uint32_t net,
+		    const struct tti_path *own, struct tti_route *out, bool *done_out)
 {
 	const struct tti_path *to_peer, *from_peer;
 	uint32_t peer;
@@ -336,7 +336,7 @@ static bool try_pxn(struct tti_rules *rules, uint32_t gpu, uint32_t net, const s
 	return true;
 }
 
-static bool gpu_and_net(struct tti_rules *rules, uint32_t from, uint32_t to,
+static bool gpu_and_net(struct tti_route_rules *rules, uint32_t from, uint32_t to,
 			const struct tti_path *path, struct tti_route *out)
 {
 	const bool sends = node_of(rules, from)->type == TTI_NODE_GPU;
@@ -353,7 +353,8 @@ static bool gpu_and_net(struct tti_rules *rules, uint32_t from, uint32_t to,
 	return out->gdr || bounce(rules, from, to, gpu, why, out);
 }
 
-bool tti_rules_apply(struct tti_rules *rules, uint32_t from, uint32_t to, struct tti_route *out)
+bool tti_route_rules_apply(struct tti_route_rules *rules, uint32_t from, uint32_t to,
+			   struct tti_route *out)
 {
 	const struct tti_path *path = tti_paths_get(rules->paths, from, to);
 	const enum tti_node_type a = node_of(rules, from)->type, b = node_of(rules, to)->type;

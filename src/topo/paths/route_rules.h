@@ -4,11 +4,11 @@
 
 /* The rules of routes.h for one pair at a time; for routes.c.
  *
- * Owner: who holds the struct; tti_rules_release(). Threads: one at a time. */
+ * Owner: who holds the struct; tti_route_rules_release(). Threads: one at a time. */
 
 #include "topo/paths/routes.h"
 
-struct tti_rules {
+struct tti_route_rules {
 	const struct tti_paths *wires;
 	const struct tti_paths *paths; /* the same, or own */
 	struct tti_paths *own;         /* without NVB, if that is switched off */
@@ -18,11 +18,13 @@ struct tti_rules {
 	uint32_t *nearby; /* of a GPU its HOST, of a NET its GPU; UNKNOWN: not yet  */
 };
 
-TUTTI_CHECKED tutti_status tti_rules_init(struct tti_rules *rules, const struct tti_paths *paths,
-					  const struct tti_routes_config *config);
-void tti_rules_release(struct tti_rules *rules);
+TUTTI_CHECKED tutti_status tti_route_rules_init(struct tti_route_rules *rules,
+						const struct tti_paths *paths,
+						const struct tti_routes_config *config);
+void tti_route_rules_release(struct tti_route_rules *rules);
 
 /* Between two endpoints. false: a path could not be had. */
-bool tti_rules_apply(struct tti_rules *rules, uint32_t from, uint32_t to, struct tti_route *out);
+bool tti_route_rules_apply(struct tti_route_rules *rules, uint32_t from, uint32_t to,
+			   struct tti_route *out);
 
 #endif

@@ -10,9 +10,9 @@
 #include "util/params.h"
 #include "util/params_read.h"
 
-struct tti_routes_more {
+struct tti_routes_lazy {
 	pthread_mutex_t lock; /* of all below, where there is no table */
-	struct tti_rules rules;
+	struct tti_route_rules rules;
 	/* Of each endpoint, NULL: not asked for. Of a route that was made the bandwidth or the
 	 * type is not 0; it does not change any more. */
 	struct tti_route **row;
@@ -72,26 +72,26 @@ static tutti_status fill_table(struct tti_routes *routes)
 		return out_of_memory(paths);
 	for (uint32_t i = 0; i < paths->n; i++)
 		for (uint32_t j = 0; j < paths->n; j++)
-			if (!tti_rules_apply(&routes->more->rules, paths->endpoints[i],
-					     paths->endpoints[j],
-					     &routes->at[(size_t)i * paths->n + j]))
+			if (!tti_route_rules_apply(&routes->lazy->rules, paths->endpoints[i],
+						   paths->endpoints[j],
+						   &routes->at[(size_t)i * paths->n + j]))
 				return TUTTI_ENOMEM;
 	return TUTTI_OK;
 }
 
 static tutti_status make_routes(struct tti_routes *routes, const struct tti_routes_config *config)
 {
-	struct tti_routes_more *more = tti_zalloc(sizeof(*more));
+	struct tti_routes_lazy *lazy = tti_zalloc(sizeof(*lazy));
 
-	if (!more)
+	if (!lazy)
 		return out_of_memory(routes->paths);
-	routes->more = more;
-	pthread_mutex_init(&more->lock, NULL);
-	TTI_TRY(tti_rules_init(&more->rules, routes->paths, config));
+	routes->lazy = lazy;
+	pthread_mutex_init(&lazy->lock, NULL);
+	TTI_TRY(tti_route_rules_init(&lazy->rules, routes->paths, config));
 	if (routes->paths->at)
 		return fill_table(routes);
-	more->row = tti_calloc(routes->paths->n, sizeof(struct tti_route *));
-	return more->row ? TUTTI_OK : out_of_memory(routes->paths);
+	lazy->row = tti_calloc(routes->paths->n, sizeof(struct tti_route *));
+	return lazy->row ? TUTTI_OK : out_of_memory(routes->paths);
 }
 
 tutti_status tti_routes_build(const struct tti_paths *paths, const struct tti_routes_config *config,
@@ -114,17 +114,17 @@ tutti_status tti_routes_build(const struct tti_paths *paths, const struct tti_ro
 
 void tti_routes_free(struct tti_routes *routes)
 {
-	struct tti_routes_more *more = routes ? routes->more : NULL;
+	struct tti_routes_lazy *lazy = routes ? routes->lazy : NULL;
 
 	if (!routes)
 		return;
-	if (more) {
-		for (uint32_t i = 0; more->row && i < routes->paths->n; i++)
-			tti_free(more->row[i]);
-		tti_free(more->row);
-		tti_rules_release(&more->rules);
-		pthread_mutex_destroy(&more->lock);
-		tti_free(more);
+	if (lazy) {
+		for (uint32_t i = 0; lazy->row && i < routes->paths->n; i++)
+			tti_free(lazy->row[i]);
+		tti_free(lazy->row);
+		tti_route_rules_release(&lazy->rules);
+		pthread_mutex_destroy(&lazy->lock);
+		tti_free(lazy);
 	}
 	tti_free(routes->at);
 	tti_free(routes);
@@ -148,7 +148,7 @@ static const struct tti_route *make_route(const struct tti_routes *routes, uint3
 					  uint32_t to)
 {
 	const struct tti_paths *paths = routes->paths;
-	struct tti_route **row = &routes->more->row[paths->index[from]];
+	struct tti_route **row = &routes->lazy->row[paths->index[from]];
 	struct tti_route *route;
 
 	if (!*row)
@@ -159,7 +159,7 @@ static const struct tti_route *make_route(const struct tti_routes *routes, uint3
 	}
 	route = &(*row)[paths->index[to]];
 	if ((route->type || route->bw_gbps > 0) ||
-	    tti_rules_apply(&routes->more->rules, from, to, route))
+	    tti_route_rules_apply(&routes->lazy->rules, from, to, route))
 		return route;
 	*route = (struct tti_route){ 0 };
 	return NULL;
@@ -172,8 +172,8 @@ const struct tti_route *tti_routes_get(const struct tti_routes *routes, uint32_t
 
 	if (routes->at)
 		return &routes->at[(size_t)paths->index[from] * paths->n + paths->index[to]];
-	pthread_mutex_lock(&routes->more->lock);
+	pthread_mutex_lock(&routes->lazy->lock);
 	route = make_route(routes, from, to);
-	pthread_mutex_unlock(&routes->more->lock);
+	pthread_mutex_unlock(&routes->lazy->lock);
 	return route;
 }

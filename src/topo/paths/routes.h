@@ -73,7 +73,7 @@ struct tti_route {
 struct tti_routes {
 	const struct tti_paths *paths;
 	struct tti_route *at; /* at[from * paths->n + to]; NULL: too many     */
-	struct tti_routes_more *more;
+	struct tti_routes_lazy *lazy;
 };
 
 /* config NULL: from the parameters. */
