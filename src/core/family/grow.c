@@ -20,7 +20,7 @@
 /* A communicator of the ranks there are and new ones. Those there are agree first, over a
  * bootstrap of their own, on how many it will have and where they meet. Then all ranks,
  * old and new alike, come up by that id as ranks do that have never met: the new ones have
- * no connection to anybody, ring, roll call, topology and plan are to be made with them
+ * no connection to anybody, ring, peer info, topology and plan are to be made with them
  * anyway, and what is new cannot break what the parent runs on. */
 
 /* What each rank of the parent says. */

@@ -25,9 +25,9 @@
 #define SEARCH_MS 100
 #define WHY_BYTES 1024
 
-bool tti_needs_plan(const struct tti_roll *roll, int nhosts)
+bool tti_needs_plan(const struct tti_peers *peers, int nhosts)
 {
-	return roll->n > 1 && (nhosts > 1 || roll->asks);
+	return peers->n > 1 && (nhosts > 1 || peers->asks);
 }
 
 /* -- Rank 0 makes it ----------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static tutti_status label_parts(const uint32_t *part, int n, uint32_t *label_out
 	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
 		key[rank] = (uint64_t)part[rank] + 1;
 	if (st == TUTTI_OK)
-		st = tti_first_of(key, n, first);
+		st = tti_peers_group(key, n, first);
 	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
 		label_out[rank] = (uint32_t)first[rank];
 	tti_free(key);
@@ -121,13 +121,13 @@ static tutti_status describe(const struct tti_comm_job *job, const struct tti_vi
 	return tti_nics_locate(job, views, plan, &draft->located, &draft->verdict.nlocated);
 }
 
-static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_views *views,
+static tutti_status make_of_views(const struct tti_peers *peers, const struct tti_views *views,
 				  const int *host_of, struct draft *draft, struct tti_plan **out)
 {
 	struct tti_comm_job job;
 	tutti_status st = TUTTI_OK;
 
-	TTI_TRY(tti_comm_job_build(roll, views, host_of, &job));
+	TTI_TRY(tti_comm_job_build(peers, views, host_of, &job));
 	if (tti_clp_missing())
 		tti_log(TTI_LOG_WARN, TTI_PLAN,
 			"no plan can be made, so rings and trees go by the numbers of the ranks: "
@@ -139,7 +139,7 @@ static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_
 	if (st == TUTTI_OK)
 		st = describe(&job, views, *out, draft);
 	if (st == TUTTI_OK && *out && job.job.nnodes == 1) {
-		st = label_parts(job.part, roll->n, draft->part);
+		st = label_parts(job.part, peers->n, draft->part);
 		draft->verdict.has_parts = 1;
 	}
 	tti_comm_job_release(&job);
@@ -175,16 +175,16 @@ static bool has_ways(const struct tti_plan *plan)
 	return false;
 }
 
-static tutti_status read_plan(const struct tti_roll *roll, const int *host_of, int nhosts,
+static tutti_status read_plan(const struct tti_peers *peers, const int *host_of, int nhosts,
 			      struct tti_plan **out)
 {
 	const char *path = tti_params()->plan_file;
 	struct tti_plan *plan = NULL;
 	tutti_status st =
-		tti_plan_read(roll->plan_text, roll->info[0].plan_file.nbytes, path, &plan);
+		tti_plan_read(peers->plan_text, peers->info[0].plan_file.nbytes, path, &plan);
 
 	if (st == TUTTI_OK)
-		st = check_hosts(plan, host_of, roll->n, nhosts);
+		st = check_hosts(plan, host_of, peers->n, nhosts);
 	if (st == TUTTI_OK) {
 		/* Ranks on CPUs do not leave their host to get to another rank there. */
 		if (has_ways(plan))
@@ -203,17 +203,17 @@ static tutti_status read_plan(const struct tti_roll *roll, const int *host_of, i
 }
 
 /* The user's plan; which NICs it speaks of is looked up in what the hosts have. */
-static tutti_status read_file(const struct tti_roll *roll, const struct tti_views *views,
+static tutti_status read_file(const struct tti_peers *peers, const struct tti_views *views,
 			      const int *host_of, int nhosts, struct draft *draft,
 			      struct tti_plan **out)
 {
 	struct tti_comm_job job;
 	tutti_status st;
 
-	TTI_TRY(read_plan(roll, host_of, nhosts, out));
+	TTI_TRY(read_plan(peers, host_of, nhosts, out));
 	if (nhosts == 1)
 		return TUTTI_OK;
-	TTI_TRY(tti_comm_job_build(roll, views, host_of, &job));
+	TTI_TRY(tti_comm_job_build(peers, views, host_of, &job));
 	st = describe(&job, views, *out, draft);
 	tti_comm_job_release(&job);
 	return st;
@@ -233,12 +233,12 @@ static tutti_status write_text(const struct tti_plan *plan, struct draft *draft)
 	return st;
 }
 
-static void fill_draft(const struct tti_roll *roll, const struct tti_views *views,
+static void fill_draft(const struct tti_peers *peers, const struct tti_views *views,
 		       const int *host_of, int nhosts, struct draft *draft)
 {
 	struct tti_plan *plan = NULL;
-	tutti_status st = roll->plan_text ? read_file(roll, views, host_of, nhosts, draft, &plan)
-					  : make_of_views(roll, views, host_of, draft, &plan);
+	tutti_status st = peers->plan_text ? read_file(peers, views, host_of, nhosts, draft, &plan)
+					   : make_of_views(peers, views, host_of, draft, &plan);
 
 	if (st == TUTTI_OK && plan)
 		st = write_text(plan, draft);
@@ -254,38 +254,38 @@ static void fill_draft(const struct tti_roll *roll, const struct tti_views *view
 
 /* -- All receive it ---------------------------------------------------------------------- */
 
-static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
+static tutti_status receive(const struct tti_peers *peers, struct draft *draft)
 {
 	struct verdict *verdict = &draft->verdict;
 
-	TTI_TRY(tti_boot_broadcast(roll->boot, 0, verdict, sizeof(*verdict)));
+	TTI_TRY(tti_boot_broadcast(peers->boot, 0, verdict, sizeof(*verdict)));
 	verdict->why[sizeof(verdict->why) - 1] = '\0';
-	if (verdict->status != TUTTI_OK && roll->rank == 0)
+	if (verdict->status != TUTTI_OK && peers->rank == 0)
 		return tti_fail_quiet((tutti_status)verdict->status, "%s", verdict->why);
 	if (verdict->status != TUTTI_OK)
 		return tti_fail(verdict->status < 0 ? (tutti_status)verdict->status : TUTTI_EPROTO,
 				"%s", verdict->why);
-	if (roll->rank != 0 || !verdict->nbytes) {
+	if (peers->rank != 0 || !verdict->nbytes) {
 		draft->text = tti_alloc(verdict->nbytes + 1);
 		draft->located = tti_alloc(verdict->nlocated + 1);
 		if (!draft->text || !draft->located)
-			return no_memory(roll->n);
+			return no_memory(peers->n);
 	}
 	draft->text[verdict->nbytes] = '\0';
 	if (verdict->nbytes)
-		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->text, verdict->nbytes));
+		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->text, verdict->nbytes));
 	if (verdict->has_seats)
-		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->member,
-					   (size_t)roll->n * sizeof(*draft->member)));
+		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->member,
+					   (size_t)peers->n * sizeof(*draft->member)));
 	if (verdict->has_nics)
-		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->nics,
-					   (size_t)roll->n * sizeof(*draft->nics)));
+		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->nics,
+					   (size_t)peers->n * sizeof(*draft->nics)));
 	if (verdict->nlocated)
-		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->located, verdict->nlocated));
+		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->located, verdict->nlocated));
 	if (!verdict->has_parts)
 		return TUTTI_OK;
-	return tti_boot_broadcast(roll->boot, 0, draft->part,
-				  (size_t)roll->n * sizeof(*draft->part));
+	return tti_boot_broadcast(peers->boot, 0, draft->part,
+				  (size_t)peers->n * sizeof(*draft->part));
 }
 
 static tutti_status derive(int rank, struct draft *draft, struct tti_agreed *out)
@@ -335,24 +335,24 @@ struct proof {
 	uint32_t reserved;
 };
 
-static tutti_status compare(const struct tti_roll *roll, const struct tti_agreed *agreed,
+static tutti_status compare(const struct tti_peers *peers, const struct tti_agreed *agreed,
 			    tutti_status status)
 {
-	struct proof *proof = tti_calloc((size_t)roll->n, sizeof(*proof));
+	struct proof *proof = tti_calloc((size_t)peers->n, sizeof(*proof));
 	tutti_status st;
 
 	if (!proof)
-		return no_memory(roll->n);
-	proof[roll->rank].status = status;
+		return no_memory(peers->n);
+	proof[peers->rank].status = status;
 	if (status == TUTTI_OK && agreed->plan) {
-		proof[roll->rank].plan = agreed->plan->hash;
-		proof[roll->rank].shape = shape_hash(agreed->shape) ^ tti_fault("core.shape");
+		proof[peers->rank].plan = agreed->plan->hash;
+		proof[peers->rank].shape = shape_hash(agreed->shape) ^ tti_fault("core.shape");
 	}
-	st = tti_boot_all_gather(roll->boot, proof, sizeof(*proof));
-	for (int rank = 0; rank < roll->n && st == TUTTI_OK; rank++)
+	st = tti_boot_all_gather(peers->boot, proof, sizeof(*proof));
+	for (int rank = 0; rank < peers->n && st == TUTTI_OK; rank++)
 		if (proof[rank].status != TUTTI_OK)
-			st = tti_fail_together(roll->boot, rank, (tutti_status)proof[rank].status);
-	for (int rank = 1; rank < roll->n && st == TUTTI_OK; rank++)
+			st = tti_peers_fail(peers->boot, rank, (tutti_status)proof[rank].status);
+	for (int rank = 1; rank < peers->n && st == TUTTI_OK; rank++)
 		if (proof[rank].plan != proof[0].plan || proof[rank].shape != proof[0].shape)
 			st = tti_fail(TUTTI_EPLAN,
 				      "rank %d makes other %s of the plan than rank 0 (%016llx, "
@@ -367,26 +367,26 @@ static tutti_status compare(const struct tti_roll *roll, const struct tti_agreed
 
 /* -- All of it ----------------------------------------------------------------------------- */
 
-static tutti_status agree(const struct tti_roll *roll, struct tti_views *views, const int *host_of,
-			  int nhosts, struct tti_agreed *out)
+static tutti_status agree(const struct tti_peers *peers, struct tti_views *views,
+			  const int *host_of, int nhosts, struct tti_agreed *out)
 {
-	struct draft draft = { .part = tti_calloc((size_t)roll->n, sizeof(*draft.part)),
-			       .member = tti_calloc((size_t)roll->n, sizeof(*draft.member)),
-			       .nics = tti_calloc((size_t)roll->n, sizeof(*draft.nics)) };
-	tutti_status st = draft.part && draft.member && draft.nics ? TUTTI_OK : no_memory(roll->n);
+	struct draft draft = { .part = tti_calloc((size_t)peers->n, sizeof(*draft.part)),
+			       .member = tti_calloc((size_t)peers->n, sizeof(*draft.member)),
+			       .nics = tti_calloc((size_t)peers->n, sizeof(*draft.nics)) };
+	tutti_status st = draft.part && draft.member && draft.nics ? TUTTI_OK : no_memory(peers->n);
 
-	if (st == TUTTI_OK && roll->rank == 0)
-		fill_draft(roll, views, host_of, nhosts, &draft);
+	if (st == TUTTI_OK && peers->rank == 0)
+		fill_draft(peers, views, host_of, nhosts, &draft);
 	if (st == TUTTI_OK)
-		st = receive(roll, &draft);
+		st = receive(peers, &draft);
 	if (st == TUTTI_OK)
-		st = compare(roll, out, derive(roll->rank, &draft, out));
+		st = compare(peers, out, derive(peers->rank, &draft, out));
 	if (st == TUTTI_OK && draft.verdict.has_choice)
-		tti_nics_name(views, roll->rank, &draft.nics[roll->rank], &out->nics);
+		tti_nics_name(views, peers->rank, &draft.nics[peers->rank], &out->nics);
 	if (st == TUTTI_OK && draft.verdict.nlocated)
-		st = tti_nics_wire(out->plan, views, draft.located, roll->rank, &out->wires);
+		st = tti_nics_wire(out->plan, views, draft.located, peers->rank, &out->wires);
 	if (st == TUTTI_OK && draft.verdict.has_seats)
-		st = tti_wiring_create(views, host_of, draft.member, roll->n, &out->wiring);
+		st = tti_wiring_create(views, host_of, draft.member, peers->n, &out->wiring);
 	tti_free(draft.text);
 	tti_free(draft.member);
 	tti_free(draft.nics);
@@ -395,18 +395,18 @@ static tutti_status agree(const struct tti_roll *roll, struct tti_views *views, 
 	return st;
 }
 
-tutti_status tti_agree_on_plan(const struct tti_roll *roll, const int *host_of, int nhosts,
+tutti_status tti_agree_on_plan(const struct tti_peers *peers, const int *host_of, int nhosts,
 			       struct tti_agreed *out, int64_t *topology_ns)
 {
 	struct tti_agreed agreed = { .plan = NULL };
 	struct tti_views views = { 0 };
-	const bool is_read = roll->has_plan_file && nhosts == 1;
+	const bool is_read = peers->has_plan_file && nhosts == 1;
 	tutti_status st =
-		is_read ? tti_dump_topology(roll) : tti_views_exchange(roll, nhosts > 1, &views);
+		is_read ? tti_dump_topology(peers) : tti_views_exchange(peers, nhosts > 1, &views);
 
 	*topology_ns = tti_now_ns();
 	if (st == TUTTI_OK)
-		st = agree(roll, &views, host_of, nhosts, &agreed);
+		st = agree(peers, &views, host_of, nhosts, &agreed);
 	tti_views_release(&views);
 	if (st == TUTTI_OK)
 		*out = agreed;
@@ -424,13 +424,13 @@ void tti_agreed_release(struct tti_agreed *agreed)
 	*agreed = (struct tti_agreed){ .plan = NULL };
 }
 
-tutti_status tti_dump_topology(const struct tti_roll *roll)
+tutti_status tti_dump_topology(const struct tti_peers *peers)
 {
 	struct tti_views views;
 
-	if (!roll->dumps)
+	if (!peers->dumps)
 		return TUTTI_OK;
-	TTI_TRY(tti_views_exchange(roll, false, &views));
+	TTI_TRY(tti_views_exchange(peers, false, &views));
 	tti_views_release(&views);
 	return TUTTI_OK;
 }

@@ -25,17 +25,17 @@ struct tti_agreed {
 
 /* Not where there is nothing to choose: one host with one NUMA node, and nobody names a
  * topology or a plan. The same on all ranks. */
-bool tti_needs_plan(const struct tti_roll *roll, int nhosts);
+bool tti_needs_plan(const struct tti_peers *peers, int nhosts);
 
 /* host_of[rank]: the lowest rank of its host; topology_ns: when the topologies were
  * together. Every error is that of all ranks. */
-TUTTI_CHECKED tutti_status tti_agree_on_plan(const struct tti_roll *roll, const int *host_of,
+TUTTI_CHECKED tutti_status tti_agree_on_plan(const struct tti_peers *peers, const int *host_of,
 					     int nhosts, struct tti_agreed *out,
 					     int64_t *topology_ns);
 void tti_agreed_release(struct tti_agreed *agreed);
 
 /* Where the topology in use is to be written and nothing is planned: only look. */
-TUTTI_CHECKED tutti_status tti_dump_topology(const struct tti_roll *roll);
+TUTTI_CHECKED tutti_status tti_dump_topology(const struct tti_peers *peers);
 
 /* -- agreed_show.c ------------------------------------------------------------------ */
 

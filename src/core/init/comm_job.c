@@ -83,7 +83,7 @@ static tutti_status seats_init(struct seats *seats, const struct tti_graph *grap
 	return TUTTI_OK;
 }
 
-static bool may_sit(const struct seats *seats, uint32_t seat, const struct tti_rank_info *info)
+static bool may_sit(const struct seats *seats, uint32_t seat, const struct tti_peer_info *info)
 {
 	for (uint64_t cpu = tti_cpuset_next(&seats->cpus[seat], 0); cpu < CPU_SETSIZE;
 	     cpu = tti_cpuset_next(&seats->cpus[seat], cpu + 1))
@@ -93,7 +93,7 @@ static bool may_sit(const struct seats *seats, uint32_t seat, const struct tti_r
 }
 
 /* How many seats a rank may take, and the last of them. */
-static uint32_t count_seats(const struct seats *seats, const struct tti_rank_info *info,
+static uint32_t count_seats(const struct seats *seats, const struct tti_peer_info *info,
 			    uint32_t *last)
 {
 	uint32_t count = 0;
@@ -109,7 +109,7 @@ static uint32_t count_seats(const struct seats *seats, const struct tti_rank_inf
 
 /* For a rank that is bound to none: the first that is not full yet, of those that it may
  * take, else the emptiest. `anywhere`: its cores are none of this topology's. */
-static uint32_t choose_seat(const struct seats *seats, const struct tti_rank_info *info,
+static uint32_t choose_seat(const struct seats *seats, const struct tti_peer_info *info,
 			    bool anywhere, uint32_t full)
 {
 	uint32_t best = UINT32_MAX;
@@ -126,7 +126,7 @@ static uint32_t choose_seat(const struct seats *seats, const struct tti_rank_inf
 }
 
 /* Ranks bound to one NUMA node are there; the others fill up what is left. */
-static void seat_ranks(struct seats *seats, const struct tti_rank_info *info, const uint32_t *ranks,
+static void seat_ranks(struct seats *seats, const struct tti_peer_info *info, const uint32_t *ranks,
 		       uint32_t n, uint32_t *seat_of)
 {
 	const uint32_t full = (n + seats->n - 1) / seats->n;
@@ -150,7 +150,7 @@ static void seat_ranks(struct seats *seats, const struct tti_rank_info *info, co
 	}
 }
 
-static tutti_status place_members(const struct tti_roll *roll, const struct tti_job_node *node,
+static tutti_status place_members(const struct tti_peers *peers, const struct tti_job_node *node,
 				  struct tti_comm_job *job, uint32_t *members)
 {
 	const struct tti_graph *graph = node->routes->paths->graph;
@@ -160,7 +160,7 @@ static tutti_status place_members(const struct tti_roll *roll, const struct tti_
 	tutti_status st = seats_init(&seats, graph);
 
 	if (st == TUTTI_OK)
-		seat_ranks(&seats, roll->info, node->ranks, node->nranks, members);
+		seat_ranks(&seats, peers->info, node->ranks, node->nranks, members);
 	seats_release(&seats);
 	if (st != TUTTI_OK)
 		return st;
@@ -259,7 +259,7 @@ static tutti_status group_nodes(const struct tti_views *views, struct tti_job_no
 	for (uint32_t node = 0; node < nnodes && st == TUTTI_OK; node++)
 		leaf[node] = views->cards[views->leader[nodes[node].ranks[0]]].leaf;
 	if (st == TUTTI_OK)
-		st = tti_first_of(leaf, (int)nnodes, first);
+		st = tti_peers_group(leaf, (int)nnodes, first);
 	for (uint32_t node = 0; node < nnodes && st == TUTTI_OK; node++)
 		nodes[node].group = leaf[node] ? first[node] : -1;
 	tti_free(leaf);
@@ -282,7 +282,7 @@ static void take_members(const struct tti_wiring *wiring, const struct tti_graph
 
 /* What a job is made of: what ranks have just told, or, where that is NULL, what was kept of it. */
 struct source {
-	const struct tti_roll *roll;
+	const struct tti_peers *peers;
 	const struct tti_views *views;
 	const struct tti_wiring *wiring;
 };
@@ -309,8 +309,8 @@ static tutti_status fill_node(const struct source *from, struct tti_comm_job *jo
 	node->members = members;
 	node->group = -1;
 	TTI_TRY(choose_nets(&site, node, &job->arena));
-	if (from->roll)
-		return place_members(from->roll, node, job, members);
+	if (from->peers)
+		return place_members(from->peers, node, job, members);
 	take_members(from->wiring, machine->graph, node, members);
 	return TUTTI_OK;
 }
@@ -349,10 +349,10 @@ static tutti_status build(const struct source *from, const int *host_of, int n,
 	return st;
 }
 
-tutti_status tti_comm_job_build(const struct tti_roll *roll, const struct tti_views *views,
+tutti_status tti_comm_job_build(const struct tti_peers *peers, const struct tti_views *views,
 				const int *host_of, struct tti_comm_job *out)
 {
-	return build(&(struct source){ .roll = roll, .views = views }, host_of, roll->n, out);
+	return build(&(struct source){ .peers = peers, .views = views }, host_of, peers->n, out);
 }
 
 tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring, const int *host_of, int n,

@@ -28,7 +28,7 @@ struct tti_comm_job {
 
 /* host_of[rank]: the lowest rank of its host. TUTTI_EPLAN: a topology in which no rank
  * has a place. */
-TUTTI_CHECKED tutti_status tti_comm_job_build(const struct tti_roll *roll,
+TUTTI_CHECKED tutti_status tti_comm_job_build(const struct tti_peers *peers,
 					      const struct tti_views *views, const int *host_of,
 					      struct tti_comm_job *out);
 /* The same later, for what is planned at a call, by any rank; without parts and groups.

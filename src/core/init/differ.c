@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/init/differ.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/init/roll.h"
 #include "plan/plan.h"
 #include "topo/graph/diff.h"
 #include "topo/tree/schema.h"
@@ -43,7 +44,7 @@ static void show(struct line line, char buf[SHOWN + 4])
 	(void)snprintf(buf + n, 4, "%s", n < line.len ? "..." : "");
 }
 
-static void first_line(const struct tti_texts *texts, char *why, size_t size)
+static void first_line(const struct tti_differ_texts *texts, char *why, size_t size)
 {
 	const char *a = texts->a, *b = texts->b;
 	const char *const a_end = a + texts->a_bytes, *const b_end = b + texts->b_bytes;
@@ -89,7 +90,7 @@ static void first_of(const char *lines, size_t ndiffs, char *why, size_t size)
 			       lines, ndiffs - 1);
 }
 
-void tti_differ_topology(const struct tti_texts *texts, char *why, size_t size)
+void tti_differ_topology(const struct tti_differ_texts *texts, char *why, size_t size)
 {
 	struct tti_graph *a = NULL, *b = NULL;
 	struct tti_strbuf lines = { 0 };
@@ -111,7 +112,7 @@ void tti_differ_topology(const struct tti_texts *texts, char *why, size_t size)
 
 /* -- Plans --------------------------------------------------------------------------- */
 
-void tti_differ_plan(const struct tti_texts *texts, char *why, size_t size)
+void tti_differ_plan(const struct tti_differ_texts *texts, char *why, size_t size)
 {
 	struct tti_plan *a = NULL, *b = NULL;
 	tutti_status st = tti_plan_read(texts->a, texts->a_bytes, "A", &a);

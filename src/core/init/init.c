@@ -121,7 +121,7 @@ static tutti_status connect_and_setup(struct plan *plan)
 
 		st = tti_meeting_explain(plan->meeting, tti_boot_connect(&config, &boot));
 		st = explain_secret(plan, st);
-		/* Before this rank's roll call, so that no other has ended its init. */
+		/* Before this rank's peer info, so that no other has ended its init. */
 		tti_meeting_close(plan->meeting, st == TUTTI_OK);
 		plan->meeting = NULL;
 		TTI_TRY(st);

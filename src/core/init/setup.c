@@ -12,7 +12,8 @@
 #include "core/family/child.h"
 #include "core/init/agree.h"
 #include "core/init/nics.h"
-#include "core/init/roll.h"
+#include "core/init/oversubscription.h"
+#include "core/init/peer_info.h"
 #include "core/init/tuning.h"
 #include "core/stall.h"
 #include "plan/tune/tune.h"
@@ -28,7 +29,7 @@
 
 /* Making a communicator once its ranks can talk:
  *
- *     roll call: who is where, with which settings      → oversubscribed or not, or an error
+ *     peer info: who is where, with which settings      → oversubscribed or not, or an error
  *     for each transport, until every pair is connected:
  *         open, all-gather cards, join, all-gather domains
  *     topologies to rank 0, its plan to all             → the shape of programs
@@ -39,11 +40,11 @@
 /* While a communicator is made. */
 struct setup {
 	struct tti_comm *comm;
-	struct tti_roll roll;
+	struct tti_peers peers;
 	double ranks_a_core;                      /* where they are most */
 	const struct tti_reach_figures *measured; /* before; NULL: not yet        */
 	const char *measured_by;                  /* as tti_port_config has it    */
-	char phases[256]; /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
+	char phases[256]; /* "bootstrap 3.1 ms, peer info 0.2 ms"          */
 	int64_t last_ns;  /* when the last phase ended                      */
 };
 
@@ -68,21 +69,21 @@ static const char *transport_names(const tutti_config *config)
 
 /* Whether the ranks of a machine are more than the cores that they may use, and how many
  * times as many they are at worst. */
-static tutti_status count_crowds(struct setup *setup)
+static tutti_status find_oversubscription(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
-	struct tti_crowd *crowd = tti_calloc((size_t)comm->n, sizeof(*crowd));
-	tutti_status st = crowd ? tti_crowds_count(&setup->roll, crowd)
-				: tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
+	struct tti_oversubscription *load = tti_calloc((size_t)comm->n, sizeof(*load));
+	tutti_status st = load ? tti_oversubscription_find(&setup->peers, load)
+			       : tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
 
 	for (int rank = 0; rank < comm->n && st == TUTTI_OK; rank++) {
-		const double times = (double)crowd[rank].nranks / crowd[rank].ncores;
+		const double times = (double)load[rank].nranks / load[rank].ncores;
 
 		comm->oversubscribed_here |= times > 1 && rank == comm->rank;
 		comm->oversubscribed_somewhere |= times > 1;
 		setup->ranks_a_core = times > setup->ranks_a_core ? times : setup->ranks_a_core;
 	}
-	tti_free(crowd);
+	tti_free(load);
 	return st;
 }
 
@@ -160,7 +161,7 @@ static tutti_status open_and_join(const struct setup *setup, const struct tti_tr
 /* How many groups the domains make, and which: the lowest rank of each rank's. */
 static tutti_status find_groups(const uint64_t *domains, int n, int *first, int *ngroups)
 {
-	TTI_TRY(tti_first_of(domains, n, first));
+	TTI_TRY(tti_peers_group(domains, n, first));
 	*ngroups = 0;
 	for (int rank = 0; rank < n; rank++)
 		*ngroups += first[rank] == rank;
@@ -381,14 +382,14 @@ static tutti_status plan(struct setup *setup)
 	struct tti_agreed agreed;
 	int64_t topology_ns = 0;
 
-	if (!tti_needs_plan(&setup->roll, comm->nhosts)) {
+	if (!tti_needs_plan(&setup->peers, comm->nhosts)) {
 		if (comm->rank == 0)
 			tti_log(TTI_LOG_INFO, TTI_PLAN,
 				"%s: nothing to choose, so nothing is detected or planned",
 				comm->n > 1 ? "one host with one NUMA node" : "one rank");
-		return tti_dump_topology(&setup->roll);
+		return tti_dump_topology(&setup->peers);
 	}
-	TTI_TRY(tti_agree_on_plan(&setup->roll, comm->host_of, comm->nhosts, &agreed,
+	TTI_TRY(tti_agree_on_plan(&setup->peers, comm->host_of, comm->nhosts, &agreed,
 				  &topology_ns));
 	comm->plan = agreed.plan;
 	comm->shape = agreed.shape;
@@ -425,11 +426,11 @@ static void report_algo_files(const struct tti_algo_files *files, int n)
 static tutti_status tune(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
-	struct tti_tune_table *table = setup->roll.tune;
-	struct tti_algo_files *files = setup->roll.algo_files;
+	struct tti_tune_table *table = setup->peers.tune;
+	struct tti_algo_files *files = setup->peers.algo_files;
 
-	setup->roll.tune = NULL;
-	setup->roll.algo_files = NULL;
+	setup->peers.tune = NULL;
+	setup->peers.algo_files = NULL;
 	report_algo_files(files, comm->n);
 	return tti_tuning_of(table, files, comm->plan, setup->ranks_a_core, &comm->tuning);
 }
@@ -474,19 +475,20 @@ static void take_figures(struct setup *setup, const struct tti_reach_figures *fi
 static tutti_status begin_first(struct setup *setup, const char *names)
 {
 	struct tti_comm *comm = setup->comm;
+	const struct tti_peer_settings settings = { names, comm->algo, comm->reproducible,
+						    comm->encrypt };
 
-	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, comm->reproducible, comm->encrypt,
-			      &setup->roll));
-	TTI_TRY(count_crowds(setup));
-	TTI_TRY(tti_roll_digest(&setup->roll));
-	mark(setup, "roll call", tti_now_ns());
-	if (setup->roll.tune)
-		take_figures(setup, &setup->roll.tune->figures, "`tutti tune`");
+	TTI_TRY(tti_peers_exchange(comm->boot, &settings, &setup->peers));
+	TTI_TRY(find_oversubscription(setup));
+	TTI_TRY(tti_peers_digest(&setup->peers));
+	mark(setup, "peer info", tti_now_ns());
+	if (setup->peers.tune)
+		take_figures(setup, &setup->peers.tune->figures, "`tutti tune`");
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());
 	TTI_TRY(plan(setup));
 	TTI_TRY(tune(setup));
-	tti_roll_release(&setup->roll);
+	tti_peers_release(&setup->peers);
 	return TUTTI_OK;
 }
 
@@ -542,6 +544,6 @@ tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 	if (tti_fault("core.setup"))
 		return tti_fail(TUTTI_EINTERNAL, "core.setup: injected fault");
 	st = run(&setup, names, parent != NULL);
-	tti_roll_release(&setup.roll);
+	tti_peers_release(&setup.peers);
 	return st;
 }

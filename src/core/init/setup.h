@@ -12,9 +12,9 @@
 struct tti_boot;
 struct tti_comm;
 
-/* Roll call, transports, topologies, plan, engine, watch. `boot` is connected, which began at
+/* Peer info, transports, topologies, plan, engine, watch. `boot` is connected, which began at
  * began_ns, and is taken over. `parent`: NULL, or the communicator whose ranks ranks[0 .. n-1] these
- * are; then roll call and plan are derived from those of its root. */
+ * are; then peer info and plan are derived from those of its root. */
 TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 					  const tutti_config *config, const struct tti_comm *parent,
 					  const int *ranks, int64_t began_ns);

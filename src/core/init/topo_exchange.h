@@ -12,7 +12,7 @@
  *
  * Owner: tti_views_release(). Threads: one at a time. */
 
-#include "core/init/roll.h"
+#include "core/init/peer_info.h"
 #include "topo/tree/xml.h"
 #include "util/vec.h"
 
@@ -51,7 +51,7 @@ struct tti_views {
 
 /* Detect and exchange; `several`: there is more than one host, so NICs matter. Every
  * error is that of all ranks. */
-TUTTI_CHECKED tutti_status tti_views_exchange(const struct tti_roll *roll, bool several,
+TUTTI_CHECKED tutti_status tti_views_exchange(const struct tti_peers *peers, bool several,
 					      struct tti_views *out);
 void tti_views_release(struct tti_views *views);
 

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "core/init/topo_exchange.h"
-#include "topo/tree/strip.h"
 #include "topo/detect/detect.h"
 #include "topo/tree/schema.h"
+#include "topo/tree/strip.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"

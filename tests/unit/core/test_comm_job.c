@@ -13,15 +13,15 @@
 #include <cmocka.h>
 
 #include "core/init/comm_job.h"
-#include "topo/tree/strip.h"
 #include "topo/tree/schema.h"
+#include "topo/tree/strip.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 #define N 12
 
 struct given {
-	struct tti_roll roll;
+	struct tti_peers peers;
 	struct tti_views views;
 	int host_of[N];
 };
@@ -47,15 +47,15 @@ static void add_kind(struct given *given, const char *path)
  * cores. */
 static void set_up(struct given *given, const char *const *paths, int nkinds, int nhosts)
 {
-	*given = (struct given){ .roll = { .n = N } };
-	given->roll.info = tti_calloc(N, sizeof(*given->roll.info));
+	*given = (struct given){ .peers = { .n = N } };
+	given->peers.info = tti_calloc(N, sizeof(*given->peers.info));
 	given->views.cards = tti_calloc(N, sizeof(*given->views.cards));
 	given->views.leader = tti_calloc(N, sizeof(*given->views.leader));
 	given->views.kind = tti_calloc(N, sizeof(*given->views.kind));
 	for (int kind = 0; kind < nkinds; kind++)
 		add_kind(given, paths[kind]);
 	for (int rank = 0; rank < N; rank++) {
-		memset(given->roll.info[rank].cpus, 0xff, sizeof(given->roll.info[rank].cpus));
+		memset(given->peers.info[rank].cpus, 0xff, sizeof(given->peers.info[rank].cpus));
 		given->host_of[rank] = rank % nhosts;
 		given->views.leader[rank] = rank % nhosts;
 		given->views.kind[rank] = (uint32_t)(rank % nhosts % nkinds);
@@ -66,7 +66,7 @@ static void set_up(struct given *given, const char *const *paths, int nkinds, in
 static void tear_down(struct given *given)
 {
 	tti_views_release(&given->views);
-	tti_roll_release(&given->roll);
+	tti_peers_release(&given->peers);
 }
 
 static struct tti_plan *plan_of(const struct tti_comm_job *job)
@@ -91,7 +91,7 @@ static void every_machine(const char *path)
 
 	for (int nhosts = 1; nhosts <= 3; nhosts += 2) {
 		set_up(&given, &path, 1, nhosts);
-		if (tti_comm_job_build(&given.roll, &given.views, given.host_of, &job) !=
+		if (tti_comm_job_build(&given.peers, &given.views, given.host_of, &job) !=
 		    TUTTI_OK) {
 			/* Some files say nothing of cores. */
 			assert_non_null(strstr(tti_error_text(), "no NUMA node with cores"));
@@ -164,10 +164,10 @@ static void seats(void **state)
 	set_up(&given, paths, 1, 1);
 	remove(path);
 	for (int rank = 0; rank < N; rank++) {
-		memset(given.roll.info[rank].cpus, 0, sizeof(given.roll.info[rank].cpus));
-		given.roll.info[rank].cpus[0] = ranks[rank].cores;
+		memset(given.peers.info[rank].cpus, 0, sizeof(given.peers.info[rank].cpus));
+		given.peers.info[rank].cpus[0] = ranks[rank].cores;
 	}
-	assert_int_equal(tti_comm_job_build(&given.roll, &given.views, given.host_of, &job),
+	assert_int_equal(tti_comm_job_build(&given.peers, &given.views, given.host_of, &job),
 			 TUTTI_OK);
 	for (int rank = 0; rank < N; rank++) {
 		const struct tti_graph *graph = job.machines[0].graph;
@@ -195,7 +195,7 @@ static void leaf_switches(void **state)
 	set_up(&given, paths, 2, 4);
 	given.views.cards[0].leaf = given.views.cards[2].leaf = 77;
 	given.views.cards[3].leaf = 78;
-	assert_int_equal(tti_comm_job_build(&given.roll, &given.views, given.host_of, &job),
+	assert_int_equal(tti_comm_job_build(&given.peers, &given.views, given.host_of, &job),
 			 TUTTI_OK);
 	assert_int_equal(job.nmachines, 2);
 	assert_ptr_equal(job.job.nodes[0].routes, job.job.nodes[2].routes);

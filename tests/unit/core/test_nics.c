@@ -28,7 +28,7 @@ static const char two_sockets[] =
 	"<nic><net name=\"d\" dev=\"3\" speed=\"10000\"/></nic></cpu></system>";
 
 struct given {
-	struct tti_roll roll;
+	struct tti_peers peers;
 	struct tti_views views;
 	int host_of[N];
 	struct tti_comm_job job;
@@ -70,22 +70,22 @@ static void set_up(struct given *given, const char *one, const char *other, cons
 {
 	struct tti_view_kind kind = { .nbytes = sizeof(two_sockets) - 1 };
 
-	*given = (struct given){ .roll = { .n = N } };
-	given->roll.info = tti_calloc(N, sizeof(*given->roll.info));
+	*given = (struct given){ .peers = { .n = N } };
+	given->peers.info = tti_calloc(N, sizeof(*given->peers.info));
 	given->views.cards = tti_calloc(N, sizeof(*given->views.cards));
 	given->views.leader = tti_calloc(N, sizeof(*given->views.leader));
 	given->views.kind = tti_calloc(N, sizeof(*given->views.kind));
 	kind.text = tti_strdup(two_sockets);
 	assert_true(tti_vec_push(&given->views.kinds, kind));
 	for (int rank = 0; rank < N; rank++) {
-		memset(given->roll.info[rank].cpus, 0xff, sizeof(given->roll.info[rank].cpus));
+		memset(given->peers.info[rank].cpus, 0xff, sizeof(given->peers.info[rank].cpus));
 		given->host_of[rank] = rank / 4 * 4;
 		given->views.leader[rank] = rank / 4 * 4;
 	}
 	fill_card(&given->views.cards[0], one, rails);
 	fill_card(&given->views.cards[4], other, rails ? rails + 4 : NULL);
 	assert_int_equal(
-		tti_comm_job_build(&given->roll, &given->views, given->host_of, &given->job),
+		tti_comm_job_build(&given->peers, &given->views, given->host_of, &given->job),
 		TUTTI_OK);
 	assert_int_equal(tti_nics_deal(&given->job, &given->views, given->order, &given->some),
 			 TUTTI_OK);
@@ -95,7 +95,7 @@ static void tear_down(struct given *given)
 {
 	tti_comm_job_release(&given->job);
 	tti_views_release(&given->views);
-	tti_roll_release(&given->roll);
+	tti_peers_release(&given->peers);
 }
 
 static struct tti_nic_names names_of(const struct given *given, int rank)

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/init/roll.h"
+#include "core/init/differ.h"
+#include "core/init/oversubscription.h"
+#include "core/init/peer_info.h"
 
 static void first_of(void **state)
 {
@@ -23,7 +25,7 @@ static void first_of(void **state)
 
 		for (int rank = 0; rank < n; rank++)
 			key[rank] = (uint64_t)(rand() % nkeys); /* 0: alone */
-		assert_int_equal(tti_first_of(key, n, first), TUTTI_OK);
+		assert_int_equal(tti_peers_group(key, n, first), TUTTI_OK);
 		for (int rank = 0; rank < n; rank++) {
 			int want = 0;
 
@@ -34,35 +36,35 @@ static void first_of(void **state)
 	}
 }
 
-static void crowds(void **state)
+static void oversubscribed(void **state)
 {
-	struct tti_rank_info info[5] = {
+	struct tti_peer_info info[5] = {
 		{ .machine = 1, .ncpus = 2, .allowed = 2, .cpus = { 0x3 } },
 		{ .machine = 2, .ncpus = 1, .allowed = 8, .cpus = { 0xff } }, /* a quota */
 		{ .machine = 1, .ncpus = 2, .allowed = 2, .cpus = { 0x6 } },
 		{ .machine = 3, .ncpus = 4, .allowed = 4 }, /* not known which */
 		{ .machine = 2, .ncpus = 1, .allowed = 8, .cpus = { 0xff } },
 	};
-	const struct tti_roll roll = { .n = 5, .info = info };
-	struct tti_crowd crowd[5];
+	const struct tti_peers peers = { .n = 5, .info = info };
+	struct tti_oversubscription load[5];
 
 	(void)state;
-	assert_int_equal(tti_crowds_count(&roll, crowd), TUTTI_OK);
+	assert_int_equal(tti_oversubscription_find(&peers, load), TUTTI_OK);
 	for (int rank = 0; rank < 3; rank += 2) {
-		assert_int_equal(crowd[rank].nranks, 2);
-		assert_int_equal(crowd[rank].ncores, 3);
+		assert_int_equal(load[rank].nranks, 2);
+		assert_int_equal(load[rank].ncores, 3);
 	}
-	assert_int_equal(crowd[1].nranks, 2);
-	assert_int_equal(crowd[1].ncores, 1);
-	assert_int_equal(crowd[4].ncores, 1);
-	assert_int_equal(crowd[3].nranks, 1);
-	assert_int_equal(crowd[3].ncores, 4);
+	assert_int_equal(load[1].nranks, 2);
+	assert_int_equal(load[1].ncores, 1);
+	assert_int_equal(load[4].ncores, 1);
+	assert_int_equal(load[3].nranks, 1);
+	assert_int_equal(load[3].ncores, 4);
 }
 
-static void differ(void (*how)(const struct tti_texts *, char *, size_t), const char *a,
+static void differ(void (*how)(const struct tti_differ_texts *, char *, size_t), const char *a,
 		   const char *b, const char *want)
 {
-	const struct tti_texts texts = { a, b, strlen(a), strlen(b) };
+	const struct tti_differ_texts texts = { a, b, strlen(a), strlen(b) };
 
 	/* Whatever there is room for, no more is written. */
 	for (size_t size = 1; size < 700; size += 37) {
@@ -105,7 +107,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_of),
-		cmocka_unit_test(crowds),
+		cmocka_unit_test(oversubscribed),
 		cmocka_unit_test(differences),
 	};
 

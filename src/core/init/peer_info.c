@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/init/roll.h"
+#include "core/init/peer_info.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "boot/boot.h"
 #include "coll/files/algo_files.h"
+#include "core/init/differ.h"
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_place.h"
 #include "topo/detect/sysfs.h"
@@ -27,7 +28,7 @@
 #define PLAN_BYTES ((size_t)256 << 20)
 #define WHY_BYTES  1024
 
-/* -- Oneself ------------------------------------------------------------------------ */
+/* -- This rank ------------------------------------------------------------------------ */
 
 static uint64_t hash_text(const char *text)
 {
@@ -50,7 +51,7 @@ static uint64_t machine_hash(void)
 	return tti_hash_bytes(id, (size_t)got);
 }
 
-static void describe_cpus(struct tti_rank_info *info)
+static void describe_cpus(struct tti_peer_info *info)
 {
 	cpu_set_t set;
 
@@ -99,16 +100,15 @@ static const char *differing_level(uint64_t a, uint64_t b)
 	return NULL;
 }
 
-static void describe_settings(struct tti_rank_info *info, const char *transports, const char *algo,
-			      bool reproducible, bool encrypt)
+static void describe_settings(struct tti_peer_info *info, const struct tti_peer_settings *settings)
 {
 	const struct tti_param_values *params = tti_params();
 
-	*info = (struct tti_rank_info){
+	*info = (struct tti_peer_info){
 		.version = TUTTI_VERSION,
 		.machine = machine_hash(),
-		.transport = hash_text(transports),
-		.algo = hash_text(algo),
+		.transport = hash_text(settings->transports),
+		.algo = hash_text(settings->algo),
 		.slice = params->slice,
 		.registered_least = params->registered_least,
 		.shm_slots = tti_hash_combine(params->shm_slot, (uint64_t)params->shm_slots),
@@ -116,8 +116,8 @@ static void describe_settings(struct tti_rank_info *info, const char *transports
 		.levels = pack_levels(params),
 		.sysfs_root = hash_text(params->sysfs_root),
 		.check = params->check,
-		.reproducible = reproducible,
-		.encrypt = encrypt,
+		.reproducible = settings->reproducible,
+		.encrypt = settings->encrypt,
 		.reach = (int32_t)params->reach,
 		.dumps = params->topo_dump_file != NULL,
 	};
@@ -171,13 +171,13 @@ static uint64_t network_hash(void)
 	return stat("/proc/self/ns/net", &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
-static tutti_status describe_inputs(struct tti_roll *roll, struct tti_rank_info *info)
+static tutti_status describe_inputs(struct tti_peers *peers, struct tti_peer_info *info)
 {
 	const struct tti_param_values *params = tti_params();
 
-	TTI_TRY(print_file(params->topo_file, "TUTTI_TOPO_FILE", TTI_XML_BYTES, &roll->topo_text,
+	TTI_TRY(print_file(params->topo_file, "TUTTI_TOPO_FILE", TTI_XML_BYTES, &peers->topo_text,
 			   &info->topo_file));
-	TTI_TRY(print_file(params->plan_file, "TUTTI_PLAN_FILE", PLAN_BYTES, &roll->plan_text,
+	TTI_TRY(print_file(params->plan_file, "TUTTI_PLAN_FILE", PLAN_BYTES, &peers->plan_text,
 			   &info->plan_file));
 	info->nnuma = count_numa_nodes();
 	info->place = tti_hash_combine(tti_hash_combine(info->host, network_hash()),
@@ -186,7 +186,7 @@ static tutti_status describe_inputs(struct tti_roll *roll, struct tti_rank_info 
 }
 
 /* Each rank has its own, also those of one process. */
-static tutti_status describe_tuning(struct tti_roll *roll, struct tti_rank_info *info)
+static tutti_status describe_tuning(struct tti_peers *peers, struct tti_peer_info *info)
 {
 	const char *list = tti_params()->algo_file;
 	struct tti_tune_used used;
@@ -196,16 +196,16 @@ static tutti_status describe_tuning(struct tti_roll *roll, struct tti_rank_info 
 		info->tune = tti_tune_hash(used.named);
 	if (used.measured)
 		info->measured = tti_tune_hash(used.measured);
-	roll->tune = used.named ? used.named : used.measured;
+	peers->tune = used.named ? used.named : used.measured;
 	if (list) {
-		TTI_TRY(tti_algo_files_read(list, &roll->algo_files));
-		info->algo_files = tti_algo_files_hash(roll->algo_files);
+		TTI_TRY(tti_algo_files_read(list, &peers->algo_files));
+		info->algo_files = tti_algo_files_hash(peers->algo_files);
 	}
 	return TUTTI_OK;
 }
 
 /* Ranks of one process have one environment: the first looks for all. */
-static void copy_inputs(struct tti_rank_info *info, int n)
+static void copy_inputs(struct tti_peer_info *info, int n)
 {
 	for (int rank = 1; rank < n; rank++) {
 		info[rank].nnuma = info[0].nnuma;
@@ -217,24 +217,24 @@ static void copy_inputs(struct tti_rank_info *info, int n)
 
 /* -- Failing together ------------------------------------------------------------------ */
 
-struct verdict {
+struct decision {
 	int32_t status;
 	char text[WHY_BYTES];
 };
 
-tutti_status tti_fail_together(struct tti_boot *boot, int failed_rank, tutti_status status)
+tutti_status tti_peers_fail(struct tti_boot *boot, int failed_rank, tutti_status status)
 {
-	struct verdict verdict = { .status = status };
+	struct decision decision = { .status = status };
 
 	if (tti_boot_rank(boot) == failed_rank)
-		(void)snprintf(verdict.text, sizeof(verdict.text), "%s", tti_error_text());
-	TTI_TRY(tti_boot_broadcast(boot, failed_rank, &verdict, sizeof(verdict)));
+		(void)snprintf(decision.text, sizeof(decision.text), "%s", tti_error_text());
+	TTI_TRY(tti_boot_broadcast(boot, failed_rank, &decision, sizeof(decision)));
 	if (tti_boot_rank(boot) == failed_rank)
 		return status;
-	verdict.text[sizeof(verdict.text) - 1] = '\0';
-	if (verdict.status >= 0)
+	decision.text[sizeof(decision.text) - 1] = '\0';
+	if (decision.status >= 0)
 		return tti_fail(TUTTI_EPROTO, "rank %d failed and does not say why", failed_rank);
-	return tti_fail((tutti_status)verdict.status, "rank %d: %s", failed_rank, verdict.text);
+	return tti_fail((tutti_status)decision.status, "rank %d: %s", failed_rank, decision.text);
 }
 
 /* -- Together ------------------------------------------------------------------------- */
@@ -253,7 +253,7 @@ static int by_key(const void *left, const void *right)
 	return a->rank - b->rank;
 }
 
-tutti_status tti_first_of(const uint64_t *key, int n, int *first_out)
+tutti_status tti_peers_group(const uint64_t *key, int n, int *first_out)
 {
 	struct keyed *sorted;
 
@@ -277,7 +277,7 @@ tutti_status tti_first_of(const uint64_t *key, int n, int *first_out)
 	return TUTTI_OK;
 }
 
-static tutti_status check_settings(const struct tti_rank_info *info, int n)
+static tutti_status check_settings(const struct tti_peer_info *info, int n)
 {
 	for (int rank = 1; rank < n; rank++) {
 		const char *what =
@@ -320,102 +320,102 @@ static bool same_print(const struct tti_file_print *a, const struct tti_file_pri
 }
 
 /* A file of ranks a and b that should be one. */
-struct odd_file {
+struct file_pair {
 	const char *variable, *advice;
 	const struct tti_file_print *of_a, *of_b;
 	const char *a_text, *b_text; /* each only at its rank */
-	void (*differ)(const struct tti_texts *texts, char *why, size_t size);
+	void (*differ)(const struct tti_differ_texts *texts, char *why, size_t size);
 	int a, b;
 };
 
-static tutti_status explain(const struct odd_file *odd, const char *a_text)
+static tutti_status explain(const struct file_pair *pair, const char *a_text)
 {
-	const struct tti_texts texts = { a_text, odd->b_text, odd->of_a->nbytes,
-					 odd->of_b->nbytes };
+	const struct tti_differ_texts texts = { a_text, pair->b_text, pair->of_a->nbytes,
+						pair->of_b->nbytes };
 	char why[640];
 
-	odd->differ(&texts, why, sizeof(why));
+	pair->differ(&texts, why, sizeof(why));
 	return tti_fail(TUTTI_EPLAN, "the %s of rank %d (B) is not that of rank %d (A): %s; %s",
-			odd->variable, odd->b, odd->a, why, odd->advice);
+			pair->variable, pair->b, pair->a, why, pair->advice);
 }
 
 /* The text of a goes round, and b finds the words. */
-static tutti_status fail_files(const struct tti_roll *roll, const struct odd_file *odd)
+static tutti_status fail_files(const struct tti_peers *peers, const struct file_pair *pair)
 {
 	tutti_status st = TUTTI_EPLAN;
 	char *text;
 
-	if (!odd->of_a->hash || !odd->of_b->hash)
+	if (!pair->of_a->hash || !pair->of_b->hash)
 		return tti_fail(TUTTI_EPLAN, "rank %d has no %s and rank %d has one: %s",
-				odd->of_a->hash ? odd->b : odd->a, odd->variable,
-				odd->of_a->hash ? odd->a : odd->b, odd->advice);
-	text = tti_alloc(odd->of_a->nbytes + 1);
+				pair->of_a->hash ? pair->b : pair->a, pair->variable,
+				pair->of_a->hash ? pair->a : pair->b, pair->advice);
+	text = tti_alloc(pair->of_a->nbytes + 1);
 	if (!text)
 		return tti_fail(TUTTI_ENOMEM, "a file of %llu bytes: out of memory",
-				(unsigned long long)odd->of_a->nbytes);
-	if (roll->rank == odd->a)
-		memcpy(text, odd->a_text, odd->of_a->nbytes);
-	st = tti_boot_broadcast(roll->boot, odd->a, text, odd->of_a->nbytes);
-	if (st == TUTTI_OK && roll->rank == odd->b)
-		st = explain(odd, text);
+				(unsigned long long)pair->of_a->nbytes);
+	if (peers->rank == pair->a)
+		memcpy(text, pair->a_text, pair->of_a->nbytes);
+	st = tti_boot_broadcast(peers->boot, pair->a, text, pair->of_a->nbytes);
+	if (st == TUTTI_OK && peers->rank == pair->b)
+		st = explain(pair, text);
 	tti_free(text);
 	return st == TUTTI_OK || st == TUTTI_EPLAN
-		       ? tti_fail_together(roll->boot, odd->b, TUTTI_EPLAN)
+		       ? tti_peers_fail(peers->boot, pair->b, TUTTI_EPLAN)
 		       : st;
 }
 
-static tutti_status check_plan_files(const struct tti_roll *roll)
+static tutti_status check_plan_files(const struct tti_peers *peers)
 {
-	const struct tti_rank_info *info = roll->info;
+	const struct tti_peer_info *info = peers->info;
 
-	for (int rank = 1; rank < roll->n; rank++) {
-		const struct odd_file odd = {
+	for (int rank = 1; rank < peers->n; rank++) {
+		const struct file_pair pair = {
 			.variable = "TUTTI_PLAN_FILE",
 			.advice = "give all ranks one plan",
 			.of_a = &info[0].plan_file,
 			.of_b = &info[rank].plan_file,
-			.a_text = roll->plan_text,
-			.b_text = roll->plan_text,
+			.a_text = peers->plan_text,
+			.b_text = peers->plan_text,
 			.differ = tti_differ_plan,
 			.b = rank,
 		};
 
-		if (!same_print(odd.of_a, odd.of_b))
-			return fail_files(roll, &odd);
+		if (!same_print(pair.of_a, pair.of_b))
+			return fail_files(peers, &pair);
 	}
 	return TUTTI_OK;
 }
 
-static tutti_status check_topology(const struct tti_roll *roll, int a, int b)
+static tutti_status check_topology(const struct tti_peers *peers, int a, int b)
 {
-	const struct tti_rank_info *info = roll->info;
-	const struct odd_file odd = {
+	const struct tti_peer_info *info = peers->info;
+	const struct file_pair pair = {
 		.variable = "TUTTI_TOPO_FILE",
 		.advice = "ranks of one machine must see one topology, or count as on several "
 			  "hosts (TUTTI_HOST_ID)",
 		.of_a = &info[a].topo_file,
 		.of_b = &info[b].topo_file,
-		.a_text = roll->topo_text,
-		.b_text = roll->topo_text,
+		.a_text = peers->topo_text,
+		.b_text = peers->topo_text,
 		.differ = tti_differ_topology,
 		.a = a,
 		.b = b,
 	};
 
-	if (!same_print(odd.of_a, odd.of_b))
-		return fail_files(roll, &odd);
+	if (!same_print(pair.of_a, pair.of_b))
+		return fail_files(peers, &pair);
 	if (info[a].sysfs_root != info[b].sysfs_root)
 		return tti_fail(TUTTI_EPLAN,
 				"rank %d has another TUTTI_SYSFS_ROOT than rank %d: %s", b, a,
-				odd.advice);
+				pair.advice);
 	return TUTTI_OK;
 }
 
 /* Ranks of one machine against the first of them. */
-static tutti_status check_topologies(const struct tti_roll *roll)
+static tutti_status check_topologies(const struct tti_peers *peers)
 {
-	const struct tti_rank_info *info = roll->info;
-	const int n = roll->n;
+	const struct tti_peer_info *info = peers->info;
+	const int n = peers->n;
 	bool any = false;
 	uint64_t *host;
 	int *first;
@@ -431,28 +431,28 @@ static tutti_status check_topologies(const struct tti_roll *roll)
 	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
 		host[rank] = info[rank].host;
 	if (st == TUTTI_OK)
-		st = tti_first_of(host, n, first);
+		st = tti_peers_group(host, n, first);
 	for (int rank = 1; rank < n && st == TUTTI_OK; rank++)
 		if (first[rank] != rank)
-			st = check_topology(roll, first[rank], rank);
+			st = check_topology(peers, first[rank], rank);
 	tti_free(host);
 	tti_free(first);
 	return st;
 }
 
-static tutti_status check(const struct tti_roll *roll)
+static tutti_status check(const struct tti_peers *peers)
 {
-	TTI_TRY(check_settings(roll->info, roll->n));
-	for (int rank = 0; rank < roll->n; rank++)
-		if (roll->info[rank].status != TUTTI_OK)
-			return tti_fail_together(roll->boot, rank,
-						 (tutti_status)roll->info[rank].status);
-	if (tti_boot_is_local(roll->boot))
+	TTI_TRY(check_settings(peers->info, peers->n));
+	for (int rank = 0; rank < peers->n; rank++)
+		if (peers->info[rank].status != TUTTI_OK)
+			return tti_peers_fail(peers->boot, rank,
+					      (tutti_status)peers->info[rank].status);
+	if (tti_boot_is_local(peers->boot))
 		return TUTTI_OK;
-	for (int rank = 1; rank < roll->n; rank++) {
-		const struct tti_rank_info *info = &roll->info[rank];
-		const char *what = info->tune != roll->info[0].tune ? "TUTTI_TUNE_FILE"
-				   : info->algo_files != roll->info[0].algo_files
+	for (int rank = 1; rank < peers->n; rank++) {
+		const struct tti_peer_info *info = &peers->info[rank];
+		const char *what = info->tune != peers->info[0].tune ? "TUTTI_TUNE_FILE"
+				   : info->algo_files != peers->info[0].algo_files
 					   ? "TUTTI_ALGO_FILE"
 					   : NULL;
 
@@ -462,98 +462,98 @@ static tutti_status check(const struct tti_roll *roll)
 					"give all ranks one",
 					what, rank);
 	}
-	TTI_TRY(check_plan_files(roll));
-	return check_topologies(roll);
+	TTI_TRY(check_plan_files(peers));
+	return check_topologies(peers);
 }
 
 /* What was measured on a machine counts if all ranks have the same: nobody named it, so
  * that they differ is no mistake, but then they would choose differently. */
-static void settle_measured(struct tti_roll *roll)
+static void settle_measured(struct tti_peers *peers)
 {
-	const struct tti_rank_info *info = roll->info;
-	int odd = 0;
+	const struct tti_peer_info *info = peers->info;
+	int other = 0;
 
-	for (int rank = 1; rank < roll->n && !odd; rank++)
+	for (int rank = 1; rank < peers->n && !other; rank++)
 		if (info[rank].measured != info[0].measured)
-			odd = rank;
-	if (!odd)
+			other = rank;
+	if (!other)
 		return;
-	if (roll->rank == 0)
+	if (peers->rank == 0)
 		tti_log(TTI_LOG_WARN, TTI_PLAN,
 			"rank %d has not what `tutti tune` measured at rank 0, so all go by "
 			"built-in "
 			"figures: copy one file to all hosts, or have one in a folder they share "
 			"(`tutti "
 			"env` names it; TUTTI_TUNE_FILE=none does without, and says nothing)",
-			odd);
-	if (info[roll->rank].measured) {
-		tti_tune_table_free(roll->tune);
-		roll->tune = NULL;
+			other);
+	if (info[peers->rank].measured) {
+		tti_tune_table_free(peers->tune);
+		peers->tune = NULL;
 	}
 }
 
-tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const char *algo,
-			   bool reproducible, bool encrypt, struct tti_roll *out)
+tutti_status tti_peers_exchange(struct tti_boot *boot, const struct tti_peer_settings *settings,
+				struct tti_peers *out)
 {
 	const bool local = tti_boot_is_local(boot);
-	struct tti_roll roll = { .boot = boot,
-				 .rank = tti_boot_rank(boot),
-				 .n = tti_boot_nranks(boot) };
-	struct tti_rank_info *own;
+	struct tti_peers peers = { .boot = boot,
+				   .rank = tti_boot_rank(boot),
+				   .n = tti_boot_nranks(boot) };
+	struct tti_peer_info *own;
 	tutti_status st;
 
-	roll.info = tti_calloc((size_t)roll.n, sizeof(*roll.info));
-	if (!roll.info)
-		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", roll.n);
-	own = &roll.info[roll.rank];
-	describe_settings(own, transports, algo, reproducible, encrypt);
+	peers.info = tti_calloc((size_t)peers.n, sizeof(*peers.info));
+	if (!peers.info)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", peers.n);
+	own = &peers.info[peers.rank];
+	describe_settings(own, settings);
 	describe_cpus(own);
-	if (!local || roll.rank == 0)
-		own->status = describe_inputs(&roll, own);
+	if (!local || peers.rank == 0)
+		own->status = describe_inputs(&peers, own);
 	if (own->status == TUTTI_OK)
-		own->status = describe_tuning(&roll, own);
-	st = tti_boot_all_gather(boot, roll.info, sizeof(*roll.info));
+		own->status = describe_tuning(&peers, own);
+	st = tti_boot_all_gather(boot, peers.info, sizeof(*peers.info));
 	if (st == TUTTI_OK && local)
-		copy_inputs(roll.info, roll.n);
+		copy_inputs(peers.info, peers.n);
 	if (st == TUTTI_OK)
-		st = check(&roll);
+		st = check(&peers);
 	if (st == TUTTI_OK)
-		settle_measured(&roll);
+		settle_measured(&peers);
 	if (st == TUTTI_OK)
-		*out = roll;
+		*out = peers;
 	else
-		tti_roll_release(&roll);
+		tti_peers_release(&peers);
 	return st;
 }
 
-tutti_status tti_roll_digest(struct tti_roll *roll)
+tutti_status tti_peers_digest(struct tti_peers *peers)
 {
-	roll->place = tti_calloc((size_t)roll->n, sizeof(*roll->place));
-	if (!roll->place)
-		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", roll->n);
-	for (int rank = 0; rank < roll->n; rank++) {
-		const struct tti_rank_info *info = &roll->info[rank];
+	peers->place = tti_calloc((size_t)peers->n, sizeof(*peers->place));
+	if (!peers->place)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", peers->n);
+	for (int rank = 0; rank < peers->n; rank++) {
+		const struct tti_peer_info *info = &peers->info[rank];
 
-		roll->place[rank] = info->place;
-		roll->asks |= info->nnuma > 1 || info->topo_file.hash || info->plan_file.hash ||
-			      info->sysfs_root;
-		roll->dumps |= info->dumps != 0;
-		roll->has_plan_file |= info->plan_file.hash != 0;
+		peers->place[rank] = info->place;
+		peers->asks |= info->nnuma > 1 || info->topo_file.hash || info->plan_file.hash ||
+			       info->sysfs_root;
+		peers->dumps |= info->dumps != 0;
+		peers->has_plan_file |= info->plan_file.hash != 0;
 	}
-	if (roll->rank == 0)
+	if (peers->rank == 0)
 		return TUTTI_OK;
-	tti_free(roll->info);
-	roll->info = NULL;
+	tti_free(peers->info);
+	peers->info = NULL;
 	return TUTTI_OK;
 }
 
-void tti_roll_release(struct tti_roll *roll)
+void tti_peers_release(struct tti_peers *peers)
 {
-	tti_free(roll->info);
-	tti_free(roll->place);
-	tti_free(roll->topo_text);
-	tti_free(roll->plan_text);
-	tti_tune_table_free(roll->tune);
-	tti_algo_files_free(roll->algo_files);
-	*roll = (struct tti_roll){ 0 };
+	tti_free(peers->info);
+	tti_free(peers->place);
+	tti_free(peers->topo_text);
+	tti_free(peers->plan_text);
+	tti_tune_table_free(peers->tune);
+	tti_algo_files_free(peers->algo_files);
+	*peers = (struct tti_peers){ 0 };
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_ROLL_H
-#define TTI_CORE_ROLL_H
+#ifndef TTI_CORE_PEER_INFO_H
+#define TTI_CORE_PEER_INFO_H
 
-/* The roll call: what every rank tells of itself before anything else, and whether all
- * fit together. Ranks with other settings would choose differently, ranks of one machine
- * that see it otherwise would plan differently: both are an error on all ranks here, with
- * the first difference, and not a hang later.
+/* Peer info: each rank describes itself to all others before anything else, and all check that they
+ * fit together. Ranks with other settings would choose other algorithms, ranks of one machine with
+ * another topology would make another plan. Here both are an error on all ranks, which names the
+ * first difference; later they would be a hang.
  *
- * Owner: tti_roll_release(). Threads: one at a time. */
+ * Owner: tti_peers_release(). Threads: one at a time. */
 
 #include <sched.h>
 
@@ -23,7 +23,7 @@ struct tti_file_print {
 };
 
 /* On the wire: fixed width. */
-struct tti_rank_info {
+struct tti_peer_info {
 	uint32_t version;
 	int32_t ncpus;    /* that the rank may use at a time         */
 	int32_t allowed;  /* that it may run on: more, under a quota */
@@ -51,10 +51,10 @@ struct tti_rank_info {
 struct tti_algo_files;
 struct tti_tune_table;
 
-struct tti_roll {
+struct tti_peers {
 	struct tti_boot *boot;
 	int rank, n;
-	struct tti_rank_info *info; /* [n]; once digested, at rank 0 alone */
+	struct tti_peer_info *info; /* [n]; once digested, at rank 0 alone */
 	/* What remains of it at the others. */
 	uint64_t *place; /* [n]                                          */
 	bool asks;       /* somebody names a topology or a plan, or has several NUMA nodes */
@@ -64,40 +64,26 @@ struct tti_roll {
 	struct tti_algo_files *algo_files;
 };
 
-/* Gather and check. TUTTI_EINVAL: other settings, a file that cannot be read; TUTTI_EPLAN:
- * other topologies or plans. The same on all ranks. */
-TUTTI_CHECKED tutti_status tti_roll_call(struct tti_boot *boot, const char *transports,
-					 const char *algo, bool reproducible, bool encrypt,
-					 struct tti_roll *out);
-/* Keep what the rest of init needs: 1,000 ranks of one process would hold 300 KB each. */
-TUTTI_CHECKED tutti_status tti_roll_digest(struct tti_roll *roll);
-void tti_roll_release(struct tti_roll *roll);
-
-/* The end of all ranks by what one found: that is `failed_rank`, whose status and error text
- * the others get. All call it. */
-TUTTI_CHECKED tutti_status tti_fail_together(struct tti_boot *boot, int failed_rank,
-					     tutti_status status);
-
-/* first_out[rank]: the lowest rank with that key; 0 is nobody else's. */
-TUTTI_CHECKED tutti_status tti_first_of(const uint64_t *key, int n, int *first_out);
-
-/* -- crowd.c ---------------------------------------------------------------------- */
-
-/* The ranks on a machine, and the cores that they have together. */
-struct tti_crowd {
-	int nranks, ncores;
+/* The settings of a communicator that all ranks must have alike. */
+struct tti_peer_settings {
+	const char *transports, *algo;
+	bool reproducible, encrypt;
 };
-/* out[rank]: of its machine. */
-TUTTI_CHECKED tutti_status tti_crowds_count(const struct tti_roll *roll, struct tti_crowd *out);
 
-/* -- differ.c -------------------------------------------------------------------- */
+/* Gather and check. TUTTI_EINVAL: settings differ, or a file cannot be read. TUTTI_EPLAN: topologies or
+ * plans differ. The same status on all ranks. */
+TUTTI_CHECKED tutti_status tti_peers_exchange(struct tti_boot *boot,
+					      const struct tti_peer_settings *settings,
+					      struct tti_peers *out);
+/* Keep only what the rest of init needs: the info of 1,000 ranks takes 300 KB at each. */
+TUTTI_CHECKED tutti_status tti_peers_digest(struct tti_peers *peers);
+void tti_peers_release(struct tti_peers *peers);
 
-/* What differs between two texts that should be one, in words; A is the first. */
-struct tti_texts {
-	const char *a, *b;
-	size_t a_bytes, b_bytes;
-};
-void tti_differ_topology(const struct tti_texts *texts, char *why, size_t size);
-void tti_differ_plan(const struct tti_texts *texts, char *why, size_t size);
+/* All ranks fail by what `failed_rank` found: the others get its status and error text. All call it. */
+TUTTI_CHECKED tutti_status tti_peers_fail(struct tti_boot *boot, int failed_rank,
+					  tutti_status status);
+
+/* first_out[rank]: the lowest rank with the same key. A rank with key 0 is alone. */
+TUTTI_CHECKED tutti_status tti_peers_group(const uint64_t *key, int n, int *first_out);
 
 #endif
