@@ -80,7 +80,7 @@ static void describe_way(const char *algorithm, uint64_t cut, uint32_t stage, ch
 		[TTI_STAGE_CALL] = "",
 		[TTI_STAGE_ROOTS] = " to compare roots",
 		[TTI_STAGE_SOURCES] = " to compare sources",
-		[TTI_STAGE_VERDICT] = " to tell of its plan",
+		[TTI_STAGE_DECISION] = " to tell of its plan",
 		[TTI_STAGE_SHAPE] = " to send its plan",
 		[TTI_STAGE_PROOFS] = " to compare proofs of its plan",
 	};

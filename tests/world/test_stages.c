@@ -104,7 +104,7 @@ static void a_later_stage_is_no_mismatch(void **state)
 	assert_int_equal(world_run(&world, at_two_stages, &hold), 0);
 	/* So it was. */
 	assert_int_equal(hold.seen[0].stage, TTI_STAGE_PROOFS);
-	assert_int_equal(hold.seen[1].stage, TTI_STAGE_VERDICT);
+	assert_int_equal(hold.seen[1].stage, TTI_STAGE_DECISION);
 	assert_true(hold.seen[0].seq == hold.seen[1].seq && hold.seen[1].running);
 	assert_true(hold.seen[0].signature != hold.seen[1].signature);
 	sem_destroy(&hold.waits);

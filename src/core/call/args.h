@@ -22,10 +22,10 @@ struct tti_sides;
 /* What a rank does in a call of the user's. Some calls begin with calls of the library's own, which
  * have the number of the user's. */
 enum tti_stage {
-	TTI_STAGE_CALL,    /* the call itself                      */
-	TTI_STAGE_ROOTS,   /* of a rooted one, with TUTTI_CHECK=1  */
-	TTI_STAGE_SOURCES, /* of a handoff, with TUTTI_CHECK=1     */
-	TTI_STAGE_VERDICT, /* of a handoff that is planned         */
+	TTI_STAGE_CALL,     /* the call itself                      */
+	TTI_STAGE_ROOTS,    /* of a rooted one, with TUTTI_CHECK=1  */
+	TTI_STAGE_SOURCES,  /* of a handoff, with TUTTI_CHECK=1     */
+	TTI_STAGE_DECISION, /* of a handoff that is planned         */
 	TTI_STAGE_SHAPE,
 	TTI_STAGE_PROOFS,
 	TTI_STAGES

@@ -17,7 +17,7 @@ struct vote {
 	uint64_t settings;
 };
 
-struct seat {
+struct entry {
 	int key, rank;
 };
 
@@ -28,13 +28,13 @@ struct split {
 	uint64_t k; /* the how many-th split of the parent */
 	/* [parent->n] each: once all have voted, nothing more of it can fail. */
 	struct vote *votes;
-	struct seat *seats;
+	struct entry *entries;
 	int *ranks;
 };
 
 static int by_key(const void *left, const void *right)
 {
-	const struct seat *a = left, *b = right;
+	const struct entry *a = left, *b = right;
 
 	if (a->key != b->key)
 		return a->key < b->key ? -1 : 1;
@@ -46,29 +46,29 @@ static tutti_status make_room(struct split *split)
 	const size_t n = (size_t)split->maker.parent->n;
 
 	split->votes = tti_calloc(n, sizeof(*split->votes));
-	split->seats = tti_calloc(n, sizeof(*split->seats));
+	split->entries = tti_calloc(n, sizeof(*split->entries));
 	split->ranks = tti_calloc(n, sizeof(*split->ranks));
-	return split->votes && split->seats && split->ranks
+	return split->votes && split->entries && split->ranks
 		       ? TUTTI_OK
 		       : tti_fail(TUTTI_ENOMEM, "a split of %zu ranks: out of memory", n);
 }
 
 /* Who has our colour, by key, then by rank. */
-static void take_seats(struct split *split, struct tti_comm *comm)
+static void take_ranks(struct split *split, struct tti_comm *comm)
 {
 	const struct tti_comm *parent = split->maker.parent;
-	struct seat *seats = split->seats;
+	struct entry *entries = split->entries;
 	int n = 0;
 
 	for (int rank = 0; rank < parent->n; rank++)
 		if (split->votes[rank].color == split->vote.color)
-			seats[n++] = (struct seat){ split->votes[rank].key, rank };
-	qsort(seats, (size_t)n, sizeof(*seats), by_key);
+			entries[n++] = (struct entry){ split->votes[rank].key, rank };
+	qsort(entries, (size_t)n, sizeof(*entries), by_key);
 	split->maker.ranks = split->ranks;
 	comm->n = n;
 	for (int rank = 0; rank < n; rank++) {
-		split->ranks[rank] = seats[rank].rank;
-		if (seats[rank].rank == parent->rank)
+		split->ranks[rank] = entries[rank].rank;
+		if (entries[rank].rank == parent->rank)
 			comm->rank = rank;
 	}
 }
@@ -118,7 +118,7 @@ static tutti_status connect_split(struct tti_maker *maker, struct tti_comm *comm
 	TTI_TRY(gather_votes(split, &config));
 	if (split->vote.color == TUTTI_NOCOLOR)
 		return TUTTI_OK;
-	take_seats(split, comm);
+	take_ranks(split, comm);
 	TTI_TRY(check_settings(split));
 	comm->context = tti_hash_combine(tti_child_context(parent, TTI_CHILD_OF_COLOR, split->k),
 					 (uint64_t)split->vote.color);
@@ -133,7 +133,7 @@ static void free_split(struct tti_maker *maker)
 
 	tti_handle_leave(split->handle);
 	tti_free(split->votes);
-	tti_free(split->seats);
+	tti_free(split->entries);
 	tti_free(split->ranks);
 	tti_free(split);
 }

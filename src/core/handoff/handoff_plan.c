@@ -39,7 +39,7 @@ struct print {
 };
 
 /* What goes round first: how long the shape is, or why there is none. */
-struct verdict {
+struct decision {
 	int64_t status;
 	uint64_t nbytes, hash;
 	char why[WHY_BYTES];
@@ -52,7 +52,7 @@ struct planning {
 	bool is_planned, is_checked;
 	struct tti_args call; /* under way */
 	struct print *prints; /* [n] */
-	struct verdict verdict;
+	struct decision decision;
 	struct tti_handoff_shape *shape;
 	int64_t *proofs; /* [n]: whether each rank holds it, and what it proves to be there */
 	int depth;
@@ -224,42 +224,42 @@ static tutti_status make_shape(struct planning *p, size_t *nbytes)
 /* At rank 0. */
 static void make(struct planning *p)
 {
-	struct verdict *verdict = &p->verdict;
+	struct decision *decision = &p->decision;
 	size_t nbytes = 0;
 
-	verdict->status = make_shape(p, &nbytes);
-	verdict->nbytes = nbytes;
-	if (verdict->status == TUTTI_OK)
-		verdict->hash = tti_hash_bytes(p->shape, nbytes);
+	decision->status = make_shape(p, &nbytes);
+	decision->nbytes = nbytes;
+	if (decision->status == TUTTI_OK)
+		decision->hash = tti_hash_bytes(p->shape, nbytes);
 	else
-		(void)snprintf(verdict->why, sizeof(verdict->why), "%s", tti_error_text());
+		(void)snprintf(decision->why, sizeof(decision->why), "%s", tti_error_text());
 }
 
-static tutti_status send_verdict(struct planning *p)
+static tutti_status send_decision(struct planning *p)
 {
 	p->proofs = tti_calloc((size_t)p->comm->n, sizeof(*p->proofs));
 	if (!p->proofs)
 		return no_memory(p->comm);
 	if (p->comm->rank == 0)
 		make(p);
-	set_call(p, TTI_STAGE_VERDICT, TUTTI_BROADCAST, &p->verdict, &p->verdict,
-		 sizeof(p->verdict));
+	set_call(p, TTI_STAGE_DECISION, TUTTI_BROADCAST, &p->decision, &p->decision,
+		 sizeof(p->decision));
 	return TUTTI_OK;
 }
 
 static tutti_status send_shape(struct planning *p)
 {
-	struct verdict *verdict = &p->verdict;
+	struct decision *decision = &p->decision;
 
-	verdict->why[sizeof(verdict->why) - 1] = '\0';
-	if (verdict->status != TUTTI_OK)
-		return tti_fail_quiet(verdict->status < 0 ? (tutti_status)verdict->status
-							  : TUTTI_EPROTO,
-				      "%s", verdict->why);
-	p->shape = p->shape ? p->shape : tti_alloc(verdict->nbytes);
+	decision->why[sizeof(decision->why) - 1] = '\0';
+	if (decision->status != TUTTI_OK)
+		return tti_fail_quiet(decision->status < 0 ? (tutti_status)decision->status
+							   : TUTTI_EPROTO,
+				      "%s", decision->why);
+	p->shape = p->shape ? p->shape : tti_alloc(decision->nbytes);
 	if (!p->shape)
 		return no_memory(p->comm);
-	set_call(p, TTI_STAGE_SHAPE, TUTTI_BROADCAST, p->shape, p->shape, verdict->nbytes);
+	set_call(p, TTI_STAGE_SHAPE, TUTTI_BROADCAST, p->shape, p->shape, decision->nbytes);
 	return TUTTI_OK;
 }
 
@@ -267,20 +267,20 @@ static tutti_status send_proof(struct planning *p)
 {
 	const struct tti_handoff_call call = tti_handoff_call_of(p->comm, p->args);
 	const uint64_t hash =
-		tti_hash_bytes(p->shape, p->verdict.nbytes) ^ tti_fault("core.handoff");
+		tti_hash_bytes(p->shape, p->decision.nbytes) ^ tti_fault("core.handoff");
 	int64_t *own = &p->proofs[p->comm->rank];
 
-	*own = hash == p->verdict.hash
-		       ? tti_handoff_shape_check(&call, p->shape, p->verdict.nbytes, &p->depth)
+	*own = hash == p->decision.hash
+		       ? tti_handoff_shape_check(&call, p->shape, p->decision.nbytes, &p->depth)
 		       : tti_fail_quiet(TUTTI_EPLAN,
 					"the plan of a handoff came to rank %d as %016llx, "
 					"not %016llx",
 					p->comm->rank, (unsigned long long)hash,
-					(unsigned long long)p->verdict.hash);
+					(unsigned long long)p->decision.hash);
 	if (*own == TUTTI_OK)
 		*own = tti_handoff_make_room(p->comm);
 	if (*own != TUTTI_OK)
-		(void)snprintf(p->verdict.why, sizeof(p->verdict.why), "%s", tti_error_text());
+		(void)snprintf(p->decision.why, sizeof(p->decision.why), "%s", tti_error_text());
 	set_call(p, TTI_STAGE_PROOFS, TUTTI_ALL_GATHER, own, p->proofs, sizeof(*own));
 	return TUTTI_OK;
 }
@@ -293,7 +293,7 @@ static tutti_status keep(struct planning *p)
 		if (status == TUTTI_OK)
 			continue;
 		if (rank == p->comm->rank)
-			return tti_fail(status, "%s", p->verdict.why);
+			return tti_fail(status, "%s", p->decision.why);
 		return tti_fail(status < 0 ? status : TUTTI_EPLAN,
 				"rank %d cannot use the plan of a handoff: its log says why", rank);
 	}
@@ -359,7 +359,7 @@ static void plan_all(const struct planner *planner)
 	for (int i = 0; i < planner->n; i++)
 		if (all[i].is_checked && items[i].status == TUTTI_OK)
 			items[i].status = compare_prints(all[i].comm, all[i].args, all[i].prints);
-	run_step(planner, false, send_verdict);
+	run_step(planner, false, send_decision);
 	run_step(planner, false, send_shape);
 	run_step(planner, false, send_proof);
 	for (int i = 0; i < planner->n; i++)
