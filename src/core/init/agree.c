@@ -33,9 +33,9 @@ bool tti_needs_plan(const struct tti_peers *peers, int nhosts)
 /* -- Rank 0 makes it ----------------------------------------------------------------- */
 
 /* What goes round before the text: of what size it is, or why there is none. */
-struct verdict {
+struct decision {
 	int32_t status;
-	uint8_t has_seats;     /* behind the text: the endpoint of each rank */
+	uint8_t has_members;   /* behind the text: the endpoint of each rank */
 	uint8_t has_parts;     /* ... the part of its host of each rank      */
 	uint8_t has_nics;      /* ... and the NICs that each should use first        */
 	uint8_t has_choice;    /* some of them have several                         */
@@ -45,7 +45,7 @@ struct verdict {
 };
 
 struct draft {
-	struct verdict verdict;
+	struct decision decision;
 	char *text;
 	uint32_t *part, *member;    /* [n] */
 	struct tti_nic_order *nics; /* [n] */
@@ -104,30 +104,31 @@ static void list_members(const struct tti_plan_job *job, uint32_t *member)
 }
 
 /* Where ranks sit, and of several hosts, by which NICs they talk. */
-static tutti_status describe(const struct tti_comm_job *job, const struct tti_views *views,
+static tutti_status describe(const struct tti_comm_job *job, const struct tti_host_classes *hosts,
 			     const struct tti_plan *plan, struct draft *draft)
 {
 	bool has_choice = false;
 
 	list_members(&job->job, draft->member);
-	draft->verdict.has_seats = 1;
+	draft->decision.has_members = 1;
 	if (job->job.nnodes == 1)
 		return TUTTI_OK;
-	TTI_TRY(tti_nics_deal(job, views, draft->nics, &has_choice));
-	draft->verdict.has_nics = 1;
-	draft->verdict.has_choice = has_choice;
+	TTI_TRY(tti_nics_deal(job, hosts, draft->nics, &has_choice));
+	draft->decision.has_nics = 1;
+	draft->decision.has_choice = has_choice;
 	if (!has_choice || !plan)
 		return TUTTI_OK;
-	return tti_nics_locate(job, views, plan, &draft->located, &draft->verdict.nlocated);
+	return tti_nics_locate(job, hosts, plan, &draft->located, &draft->decision.nlocated);
 }
 
-static tutti_status make_of_views(const struct tti_peers *peers, const struct tti_views *views,
-				  const int *host_of, struct draft *draft, struct tti_plan **out)
+static tutti_status make_of_hosts(const struct tti_peers *peers,
+				  const struct tti_host_classes *hosts, const int *host_of,
+				  struct draft *draft, struct tti_plan **out)
 {
 	struct tti_comm_job job;
 	tutti_status st = TUTTI_OK;
 
-	TTI_TRY(tti_comm_job_build(peers, views, host_of, &job));
+	TTI_TRY(tti_comm_job_build(peers, hosts, host_of, &job));
 	if (tti_clp_missing())
 		tti_log(TTI_LOG_WARN, TTI_PLAN,
 			"no plan can be made, so rings and trees go by the numbers of the ranks: "
@@ -137,10 +138,10 @@ static tutti_status make_of_views(const struct tti_peers *peers, const struct tt
 	else
 		st = make(&job, out);
 	if (st == TUTTI_OK)
-		st = describe(&job, views, *out, draft);
+		st = describe(&job, hosts, *out, draft);
 	if (st == TUTTI_OK && *out && job.job.nnodes == 1) {
 		st = label_parts(job.part, peers->n, draft->part);
-		draft->verdict.has_parts = 1;
+		draft->decision.has_parts = 1;
 	}
 	tti_comm_job_release(&job);
 	return st;
@@ -203,7 +204,7 @@ static tutti_status read_plan(const struct tti_peers *peers, const int *host_of,
 }
 
 /* The user's plan; which NICs it speaks of is looked up in what the hosts have. */
-static tutti_status read_file(const struct tti_peers *peers, const struct tti_views *views,
+static tutti_status read_file(const struct tti_peers *peers, const struct tti_host_classes *hosts,
 			      const int *host_of, int nhosts, struct draft *draft,
 			      struct tti_plan **out)
 {
@@ -213,8 +214,8 @@ static tutti_status read_file(const struct tti_peers *peers, const struct tti_vi
 	TTI_TRY(read_plan(peers, host_of, nhosts, out));
 	if (nhosts == 1)
 		return TUTTI_OK;
-	TTI_TRY(tti_comm_job_build(peers, views, host_of, &job));
-	st = describe(&job, views, *out, draft);
+	TTI_TRY(tti_comm_job_build(peers, hosts, host_of, &job));
+	st = describe(&job, hosts, *out, draft);
 	tti_comm_job_release(&job);
 	return st;
 }
@@ -225,30 +226,30 @@ static tutti_status write_text(const struct tti_plan *plan, struct draft *draft)
 	tutti_status st = tti_plan_json(plan, &text);
 
 	if (st == TUTTI_OK) {
-		draft->verdict.nbytes = text.len;
-		draft->verdict.hash = tti_hash_bytes(text.text, text.len);
+		draft->decision.nbytes = text.len;
+		draft->decision.hash = tti_hash_bytes(text.text, text.len);
 		draft->text = tti_strbuf_take(&text);
 	}
 	tti_strbuf_release(&text);
 	return st;
 }
 
-static void fill_draft(const struct tti_peers *peers, const struct tti_views *views,
+static void fill_draft(const struct tti_peers *peers, const struct tti_host_classes *hosts,
 		       const int *host_of, int nhosts, struct draft *draft)
 {
 	struct tti_plan *plan = NULL;
-	tutti_status st = peers->plan_text ? read_file(peers, views, host_of, nhosts, draft, &plan)
-					   : make_of_views(peers, views, host_of, draft, &plan);
+	tutti_status st = peers->plan_text ? read_file(peers, hosts, host_of, nhosts, draft, &plan)
+					   : make_of_hosts(peers, hosts, host_of, draft, &plan);
 
 	if (st == TUTTI_OK && plan)
 		st = write_text(plan, draft);
 	if (st == TUTTI_OK && plan && tti_params()->plan_dump_file)
 		st = tti_file_replace(tti_params()->plan_dump_file, draft->text,
-				      draft->verdict.nbytes);
+				      draft->decision.nbytes);
 	tti_plan_free(plan);
-	draft->verdict.status = st;
+	draft->decision.status = st;
 	if (st != TUTTI_OK)
-		(void)snprintf(draft->verdict.why, sizeof(draft->verdict.why), "%s",
+		(void)snprintf(draft->decision.why, sizeof(draft->decision.why), "%s",
 			       tti_error_text());
 }
 
@@ -256,33 +257,34 @@ static void fill_draft(const struct tti_peers *peers, const struct tti_views *vi
 
 static tutti_status receive(const struct tti_peers *peers, struct draft *draft)
 {
-	struct verdict *verdict = &draft->verdict;
+	struct decision *decision = &draft->decision;
 
-	TTI_TRY(tti_boot_broadcast(peers->boot, 0, verdict, sizeof(*verdict)));
-	verdict->why[sizeof(verdict->why) - 1] = '\0';
-	if (verdict->status != TUTTI_OK && peers->rank == 0)
-		return tti_fail_quiet((tutti_status)verdict->status, "%s", verdict->why);
-	if (verdict->status != TUTTI_OK)
-		return tti_fail(verdict->status < 0 ? (tutti_status)verdict->status : TUTTI_EPROTO,
-				"%s", verdict->why);
-	if (peers->rank != 0 || !verdict->nbytes) {
-		draft->text = tti_alloc(verdict->nbytes + 1);
-		draft->located = tti_alloc(verdict->nlocated + 1);
+	TTI_TRY(tti_boot_broadcast(peers->boot, 0, decision, sizeof(*decision)));
+	decision->why[sizeof(decision->why) - 1] = '\0';
+	if (decision->status != TUTTI_OK && peers->rank == 0)
+		return tti_fail_quiet((tutti_status)decision->status, "%s", decision->why);
+	if (decision->status != TUTTI_OK)
+		return tti_fail(decision->status < 0 ? (tutti_status)decision->status
+						     : TUTTI_EPROTO,
+				"%s", decision->why);
+	if (peers->rank != 0 || !decision->nbytes) {
+		draft->text = tti_alloc(decision->nbytes + 1);
+		draft->located = tti_alloc(decision->nlocated + 1);
 		if (!draft->text || !draft->located)
 			return no_memory(peers->n);
 	}
-	draft->text[verdict->nbytes] = '\0';
-	if (verdict->nbytes)
-		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->text, verdict->nbytes));
-	if (verdict->has_seats)
+	draft->text[decision->nbytes] = '\0';
+	if (decision->nbytes)
+		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->text, decision->nbytes));
+	if (decision->has_members)
 		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->member,
 					   (size_t)peers->n * sizeof(*draft->member)));
-	if (verdict->has_nics)
+	if (decision->has_nics)
 		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->nics,
 					   (size_t)peers->n * sizeof(*draft->nics)));
-	if (verdict->nlocated)
-		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->located, verdict->nlocated));
-	if (!verdict->has_parts)
+	if (decision->nlocated)
+		TTI_TRY(tti_boot_broadcast(peers->boot, 0, draft->located, decision->nlocated));
+	if (!decision->has_parts)
 		return TUTTI_OK;
 	return tti_boot_broadcast(peers->boot, 0, draft->part,
 				  (size_t)peers->n * sizeof(*draft->part));
@@ -290,18 +292,18 @@ static tutti_status receive(const struct tti_peers *peers, struct draft *draft)
 
 static tutti_status derive(int rank, struct draft *draft, struct tti_agreed *out)
 {
-	const struct verdict *verdict = &draft->verdict;
+	const struct decision *decision = &draft->decision;
 
-	if (!verdict->nbytes)
+	if (!decision->nbytes)
 		return TUTTI_OK;
-	if (tti_hash_bytes(draft->text, verdict->nbytes) != verdict->hash)
+	if (tti_hash_bytes(draft->text, decision->nbytes) != decision->hash)
 		return tti_fail(TUTTI_EPLAN, "the plan of rank 0 came to rank %d damaged", rank);
-	TTI_TRY(tti_plan_read(draft->text, verdict->nbytes, "the plan of rank 0", &out->plan));
+	TTI_TRY(tti_plan_read(draft->text, decision->nbytes, "the plan of rank 0", &out->plan));
 	TTI_TRY(tti_shape_of_plan(out->plan, &out->shape));
 	if (out->plan->nnodes > 1)
 		return TUTTI_OK;
-	return verdict->has_parts ? tti_shape_group(out->shape, draft->part)
-				  : tti_shape_group_by_name(out->shape, out->plan);
+	return decision->has_parts ? tti_shape_group(out->shape, draft->part)
+				   : tti_shape_group_by_name(out->shape, out->plan);
 }
 
 /* -- It is the same on all ---------------------------------------------------------------- */
@@ -367,7 +369,7 @@ static tutti_status compare(const struct tti_peers *peers, const struct tti_agre
 
 /* -- All of it ----------------------------------------------------------------------------- */
 
-static tutti_status agree(const struct tti_peers *peers, struct tti_views *views,
+static tutti_status agree(const struct tti_peers *peers, struct tti_host_classes *hosts,
 			  const int *host_of, int nhosts, struct tti_agreed *out)
 {
 	struct draft draft = { .part = tti_calloc((size_t)peers->n, sizeof(*draft.part)),
@@ -376,17 +378,17 @@ static tutti_status agree(const struct tti_peers *peers, struct tti_views *views
 	tutti_status st = draft.part && draft.member && draft.nics ? TUTTI_OK : no_memory(peers->n);
 
 	if (st == TUTTI_OK && peers->rank == 0)
-		fill_draft(peers, views, host_of, nhosts, &draft);
+		fill_draft(peers, hosts, host_of, nhosts, &draft);
 	if (st == TUTTI_OK)
 		st = receive(peers, &draft);
 	if (st == TUTTI_OK)
 		st = compare(peers, out, derive(peers->rank, &draft, out));
-	if (st == TUTTI_OK && draft.verdict.has_choice)
-		tti_nics_name(views, peers->rank, &draft.nics[peers->rank], &out->nics);
-	if (st == TUTTI_OK && draft.verdict.nlocated)
-		st = tti_nics_wire(out->plan, views, draft.located, peers->rank, &out->wires);
-	if (st == TUTTI_OK && draft.verdict.has_seats)
-		st = tti_wiring_create(views, host_of, draft.member, peers->n, &out->wiring);
+	if (st == TUTTI_OK && draft.decision.has_choice)
+		tti_nics_name(hosts, peers->rank, &draft.nics[peers->rank], &out->nics);
+	if (st == TUTTI_OK && draft.decision.nlocated)
+		st = tti_nics_wire(out->plan, hosts, draft.located, peers->rank, &out->wires);
+	if (st == TUTTI_OK && draft.decision.has_members)
+		st = tti_wiring_create(hosts, host_of, draft.member, peers->n, &out->wiring);
 	tti_free(draft.text);
 	tti_free(draft.member);
 	tti_free(draft.nics);
@@ -399,15 +401,15 @@ tutti_status tti_agree_on_plan(const struct tti_peers *peers, const int *host_of
 			       struct tti_agreed *out, int64_t *topology_ns)
 {
 	struct tti_agreed agreed = { .plan = NULL };
-	struct tti_views views = { 0 };
+	struct tti_host_classes hosts = { 0 };
 	const bool is_read = peers->has_plan_file && nhosts == 1;
-	tutti_status st =
-		is_read ? tti_dump_topology(peers) : tti_views_exchange(peers, nhosts > 1, &views);
+	tutti_status st = is_read ? tti_dump_topology(peers)
+				  : tti_host_classes_exchange(peers, nhosts > 1, &hosts);
 
 	*topology_ns = tti_now_ns();
 	if (st == TUTTI_OK)
-		st = agree(peers, &views, host_of, nhosts, &agreed);
-	tti_views_release(&views);
+		st = agree(peers, &hosts, host_of, nhosts, &agreed);
+	tti_host_classes_release(&hosts);
 	if (st == TUTTI_OK)
 		*out = agreed;
 	else
@@ -426,11 +428,11 @@ void tti_agreed_release(struct tti_agreed *agreed)
 
 tutti_status tti_dump_topology(const struct tti_peers *peers)
 {
-	struct tti_views views;
+	struct tti_host_classes hosts;
 
 	if (!peers->dumps)
 		return TUTTI_OK;
-	TTI_TRY(tti_views_exchange(peers, false, &views));
-	tti_views_release(&views);
+	TTI_TRY(tti_host_classes_exchange(peers, false, &hosts));
+	tti_host_classes_release(&hosts);
 	return TUTTI_OK;
 }

@@ -17,12 +17,12 @@ static tutti_status no_memory(void)
 
 /* -- Machines ----------------------------------------------------------------------- */
 
-static tutti_status build_machine(const struct tti_view_kind *kind, struct tti_machine *out)
+static tutti_status build_machine(const struct tti_host_class *host_class, struct tti_machine *out)
 {
 	struct tti_xml_doc *doc;
 	tutti_status st;
 
-	TTI_TRY(tti_xml_read(kind->text, kind->nbytes, "the topology of a host", &doc));
+	TTI_TRY(tti_xml_read(host_class->text, host_class->nbytes, "the topology of a host", &doc));
 	st = tti_schema_check(doc);
 	if (st == TUTTI_OK)
 		st = tti_graph_build(doc, NULL, &out->graph);
@@ -35,26 +35,26 @@ static tutti_status build_machine(const struct tti_view_kind *kind, struct tti_m
 		st = tti_fail(TUTTI_EPLAN,
 			      "the topology of rank %d's host has no NUMA node with cores, so its "
 			      "ranks have no place in it",
-			      kind->owner);
+			      host_class->owner);
 	return st;
 }
 
 /* -- Where ranks are ----------------------------------------------------------------- */
 
 /* The NUMA nodes of a machine with cores, and how many ranks are on each so far. */
-struct seats {
+struct numa_nodes {
 	const struct tti_graph *graph;
 	uint32_t n;
 	struct tti_cpuset *cpus;
 	uint32_t *taken;
 };
 
-static void seats_release(struct seats *seats)
+static void numa_release(struct numa_nodes *numas)
 {
-	for (uint32_t seat = 0; seats->cpus && seat < seats->n; seat++)
-		tti_cpuset_release(&seats->cpus[seat]);
-	tti_free(seats->cpus);
-	tti_free(seats->taken);
+	for (uint32_t numa = 0; numas->cpus && numa < numas->n; numa++)
+		tti_cpuset_release(&numas->cpus[numa]);
+	tti_free(numas->cpus);
+	tti_free(numas->taken);
 }
 
 static const struct tti_cpu_info *cpu_of(const struct tti_graph *graph, uint32_t host)
@@ -64,44 +64,45 @@ static const struct tti_cpu_info *cpu_of(const struct tti_graph *graph, uint32_t
 	return cpu == TTI_NODE_NONE ? NULL : &graph->nodes[cpu].cpu;
 }
 
-static tutti_status seats_init(struct seats *seats, const struct tti_graph *graph)
+static tutti_status numa_init(struct numa_nodes *numas, const struct tti_graph *graph)
 {
-	*seats = (struct seats){ .graph = graph, .n = graph->ntype[TTI_NODE_HOST] };
-	seats->cpus = tti_calloc(seats->n, sizeof(*seats->cpus));
-	seats->taken = tti_calloc(seats->n, sizeof(*seats->taken));
-	if (!seats->cpus || !seats->taken)
+	*numas = (struct numa_nodes){ .graph = graph, .n = graph->ntype[TTI_NODE_HOST] };
+	numas->cpus = tti_calloc(numas->n, sizeof(*numas->cpus));
+	numas->taken = tti_calloc(numas->n, sizeof(*numas->taken));
+	if (!numas->cpus || !numas->taken)
 		return no_memory();
-	for (uint32_t seat = 0; seat < seats->n; seat++) {
-		const struct tti_cpu_info *cpu = cpu_of(graph, graph->by_type[TTI_NODE_HOST][seat]);
+	for (uint32_t numa = 0; numa < numas->n; numa++) {
+		const struct tti_cpu_info *cpu = cpu_of(graph, graph->by_type[TTI_NODE_HOST][numa]);
 
 		/* A mask that cannot be read holds none of the cores. */
 		if (cpu && cpu->affinity)
-			(void)tti_cpuset_parse_map(&seats->cpus[seat], cpu->affinity);
-		if (seats->cpus[seat].failed)
+			(void)tti_cpuset_parse_map(&numas->cpus[numa], cpu->affinity);
+		if (numas->cpus[numa].failed)
 			return no_memory();
 	}
 	return TUTTI_OK;
 }
 
-static bool may_sit(const struct seats *seats, uint32_t seat, const struct tti_peer_info *info)
+static bool has_core(const struct numa_nodes *numas, uint32_t numa,
+		     const struct tti_peer_info *info)
 {
-	for (uint64_t cpu = tti_cpuset_next(&seats->cpus[seat], 0); cpu < CPU_SETSIZE;
-	     cpu = tti_cpuset_next(&seats->cpus[seat], cpu + 1))
+	for (uint64_t cpu = tti_cpuset_next(&numas->cpus[numa], 0); cpu < CPU_SETSIZE;
+	     cpu = tti_cpuset_next(&numas->cpus[numa], cpu + 1))
 		if (tti_bit_has(info->cpus, cpu))
 			return true;
 	return false;
 }
 
-/* How many seats a rank may take, and the last of them. */
-static uint32_t count_seats(const struct seats *seats, const struct tti_peer_info *info,
+/* How many numas a rank may take, and the last of them. */
+static uint32_t count_numas(const struct numa_nodes *numas, const struct tti_peer_info *info,
 			    uint32_t *last)
 {
 	uint32_t count = 0;
 
 	*last = 0;
-	for (uint32_t seat = 0; seat < seats->n; seat++)
-		if (may_sit(seats, seat, info)) {
-			*last = seat;
+	for (uint32_t numa = 0; numa < numas->n; numa++)
+		if (has_core(numas, numa, info)) {
+			*last = numa;
 			count++;
 		}
 	return count;
@@ -109,44 +110,44 @@ static uint32_t count_seats(const struct seats *seats, const struct tti_peer_inf
 
 /* For a rank that is bound to none: the first that is not full yet, of those that it may
  * take, else the emptiest. `anywhere`: its cores are none of this topology's. */
-static uint32_t choose_seat(const struct seats *seats, const struct tti_peer_info *info,
+static uint32_t choose_numa(const struct numa_nodes *numas, const struct tti_peer_info *info,
 			    bool anywhere, uint32_t full)
 {
 	uint32_t best = UINT32_MAX;
 
-	for (uint32_t seat = 0; seat < seats->n; seat++) {
-		if (!anywhere && !may_sit(seats, seat, info))
+	for (uint32_t numa = 0; numa < numas->n; numa++) {
+		if (!anywhere && !has_core(numas, numa, info))
 			continue;
-		if (seats->taken[seat] < full)
-			return seat;
-		if (best == UINT32_MAX || seats->taken[seat] < seats->taken[best])
-			best = seat;
+		if (numas->taken[numa] < full)
+			return numa;
+		if (best == UINT32_MAX || numas->taken[numa] < numas->taken[best])
+			best = numa;
 	}
 	return best;
 }
 
 /* Ranks bound to one NUMA node are there; the others fill up what is left. */
-static void seat_ranks(struct seats *seats, const struct tti_peer_info *info, const uint32_t *ranks,
-		       uint32_t n, uint32_t *seat_of)
+static void place_ranks(struct numa_nodes *numas, const struct tti_peer_info *info,
+			const uint32_t *ranks, uint32_t n, uint32_t *numa_of)
 {
-	const uint32_t full = (n + seats->n - 1) / seats->n;
+	const uint32_t full = (n + numas->n - 1) / numas->n;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t seat;
-		const uint32_t count = count_seats(seats, &info[ranks[i]], &seat);
+		uint32_t numa;
+		const uint32_t count = count_numas(numas, &info[ranks[i]], &numa);
 
-		seat_of[i] = count == 1 ? seat : UINT32_MAX;
+		numa_of[i] = count == 1 ? numa : UINT32_MAX;
 		if (count == 1)
-			seats->taken[seat]++;
+			numas->taken[numa]++;
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t last;
 
-		if (seat_of[i] != UINT32_MAX)
+		if (numa_of[i] != UINT32_MAX)
 			continue;
-		seat_of[i] = choose_seat(seats, &info[ranks[i]],
-					 count_seats(seats, &info[ranks[i]], &last) == 0, full);
-		seats->taken[seat_of[i]]++;
+		numa_of[i] = choose_numa(numas, &info[ranks[i]],
+					 count_numas(numas, &info[ranks[i]], &last) == 0, full);
+		numas->taken[numa_of[i]]++;
 	}
 }
 
@@ -156,12 +157,12 @@ static tutti_status place_members(const struct tti_peers *peers, const struct tt
 	const struct tti_graph *graph = node->routes->paths->graph;
 	const struct tti_cpu_info *cpu;
 	bool sockets = false;
-	struct seats seats;
-	tutti_status st = seats_init(&seats, graph);
+	struct numa_nodes numas;
+	tutti_status st = numa_init(&numas, graph);
 
 	if (st == TUTTI_OK)
-		seat_ranks(&seats, peers->info, node->ranks, node->nranks, members);
-	seats_release(&seats);
+		place_ranks(&numas, peers->info, node->ranks, node->nranks, members);
+	numa_release(&numas);
 	if (st != TUTTI_OK)
 		return st;
 	for (uint32_t i = 0; i < node->nranks; i++) {
@@ -189,7 +190,7 @@ static bool has_link(const struct tti_graph *graph, uint32_t net)
 static uint32_t place_of(const struct tti_wiring_site *site, const struct tti_graph *graph,
 			 uint32_t net)
 {
-	for (uint32_t i = 0; i < site->nnets && i < TTI_CARD_NETS; i++)
+	for (uint32_t i = 0; i < site->nnets && i < TTI_HOST_NETS; i++)
 		if (graph->nodes[net].element == site->nets[i])
 			return i;
 	return UINT32_MAX;
@@ -201,7 +202,7 @@ static tutti_status choose_nets(const struct tti_wiring_site *site, struct tti_j
 {
 	const struct tti_graph *graph = node->routes->paths->graph;
 	const uint32_t n = graph->ntype[TTI_NODE_NET];
-	const bool any = site->nnets == TTI_CARD_ANY_NET;
+	const bool any = site->nnets == TTI_HOST_ANY_NET;
 	uint32_t *nets = tti_arena_alloc(arena, n * sizeof(*nets) + 1);
 	uint64_t *rail = tti_arena_alloc(arena, n * sizeof(*rail) + 1);
 
@@ -249,7 +250,7 @@ static tutti_status list_nodes(const int *host_of, int n, struct tti_comm_job *j
 }
 
 /* Nodes on one leaf switch are a group, numbered by the first of them. */
-static tutti_status group_nodes(const struct tti_views *views, struct tti_job_node *nodes,
+static tutti_status group_nodes(const struct tti_host_classes *hosts, struct tti_job_node *nodes,
 				uint32_t nnodes)
 {
 	uint64_t *leaf = tti_calloc(nnodes, sizeof(*leaf));
@@ -257,7 +258,7 @@ static tutti_status group_nodes(const struct tti_views *views, struct tti_job_no
 	tutti_status st = leaf && first ? TUTTI_OK : no_memory();
 
 	for (uint32_t node = 0; node < nnodes && st == TUTTI_OK; node++)
-		leaf[node] = views->cards[views->leader[nodes[node].ranks[0]]].leaf;
+		leaf[node] = hosts->info[hosts->leader[nodes[node].ranks[0]]].leaf;
 	if (st == TUTTI_OK)
 		st = tti_peers_group(leaf, (int)nnodes, first);
 	for (uint32_t node = 0; node < nnodes && st == TUTTI_OK; node++)
@@ -271,9 +272,9 @@ static void take_members(const struct tti_wiring *wiring, const struct tti_graph
 			 const struct tti_job_node *node, uint32_t *members)
 {
 	for (uint32_t i = 0; i < node->nranks; i++) {
-		const uint32_t member = tti_wiring_seat(wiring, (int)node->ranks[i]).member;
+		const uint32_t member = tti_wiring_rank(wiring, (int)node->ranks[i]).member;
 
-		/* Ranks that only since then share memory may have seats of another machine. */
+		/* Ranks that only since then share memory may have numas of another machine. */
 		members[i] = member < graph->nnodes && graph->nodes[member].type == TTI_NODE_HOST
 				     ? member
 				     : graph->by_type[TTI_NODE_HOST][0];
@@ -283,7 +284,7 @@ static void take_members(const struct tti_wiring *wiring, const struct tti_graph
 /* What a job is made of: what ranks have just told, or, where that is NULL, what was kept of it. */
 struct source {
 	const struct tti_peers *peers;
-	const struct tti_views *views;
+	const struct tti_host_classes *hosts;
 	const struct tti_wiring *wiring;
 };
 
@@ -292,18 +293,18 @@ static tutti_status fill_node(const struct source *from, struct tti_comm_job *jo
 {
 	const int first = (int)node->ranks[0];
 	const struct tti_wiring_site site =
-		from->views
-			? tti_wiring_site_of(from->views, first)
-			: *tti_wiring_site(from->wiring, tti_wiring_seat(from->wiring, first).site);
-	struct tti_machine *machine = &job->machines[site.kind];
+		from->hosts
+			? tti_wiring_site_of(from->hosts, first)
+			: *tti_wiring_site(from->wiring, tti_wiring_rank(from->wiring, first).site);
+	struct tti_machine *machine = &job->machines[site.host_class];
 	uint32_t *members = tti_arena_alloc(&job->arena, node->nranks * sizeof(*members));
 
 	node->name = tti_arena_strdup(&job->arena, site.name);
 	if (!members || !node->name)
 		return no_memory();
 	if (!machine->routes)
-		TTI_TRY(build_machine(from->views ? &from->views->kinds.at[site.kind]
-						  : tti_wiring_kind(from->wiring, site.kind),
+		TTI_TRY(build_machine(from->hosts ? &from->hosts->classes.at[site.host_class]
+						  : tti_wiring_class(from->wiring, site.host_class),
 				      machine));
 	node->routes = machine->routes;
 	node->members = members;
@@ -323,7 +324,7 @@ static tutti_status fill(const struct source *from, const int *host_of, int n,
 	uint32_t *node_of = tti_arena_alloc(&job->arena, nranks * sizeof(*node_of));
 
 	job->nmachines =
-		from->views ? (uint32_t)from->views->kinds.n : tti_wiring_nkinds(from->wiring);
+		from->hosts ? (uint32_t)from->hosts->classes.n : tti_wiring_nclasses(from->wiring);
 	job->machines = tti_arena_alloc(&job->arena, job->nmachines * sizeof(*job->machines));
 	job->part = tti_arena_alloc(&job->arena, nranks * sizeof(*job->part));
 	if (!nodes || !node_of || !job->machines || !job->part)
@@ -333,7 +334,7 @@ static tutti_status fill(const struct source *from, const int *host_of, int n,
 	TTI_TRY(list_nodes(host_of, n, job, nodes, node_of));
 	for (uint32_t node = 0; node < job->job.nnodes; node++)
 		TTI_TRY(fill_node(from, job, &nodes[node]));
-	return from->views ? group_nodes(from->views, nodes, job->job.nnodes) : TUTTI_OK;
+	return from->hosts ? group_nodes(from->hosts, nodes, job->job.nnodes) : TUTTI_OK;
 }
 
 static tutti_status build(const struct source *from, const int *host_of, int n,
@@ -349,10 +350,10 @@ static tutti_status build(const struct source *from, const int *host_of, int n,
 	return st;
 }
 
-tutti_status tti_comm_job_build(const struct tti_peers *peers, const struct tti_views *views,
+tutti_status tti_comm_job_build(const struct tti_peers *peers, const struct tti_host_classes *hosts,
 				const int *host_of, struct tti_comm_job *out)
 {
-	return build(&(struct source){ .peers = peers, .views = views }, host_of, peers->n, out);
+	return build(&(struct source){ .peers = peers, .hosts = hosts }, host_of, peers->n, out);
 }
 
 tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring, const int *host_of, int n,
@@ -363,10 +364,10 @@ tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring, const int *
 
 void tti_comm_job_release(struct tti_comm_job *job)
 {
-	for (uint32_t kind = 0; job->machines && kind < job->nmachines; kind++) {
-		tti_routes_free(job->machines[kind].routes);
-		tti_paths_free(job->machines[kind].paths);
-		tti_graph_free(job->machines[kind].graph);
+	for (uint32_t i = 0; job->machines && i < job->nmachines; i++) {
+		tti_routes_free(job->machines[i].routes);
+		tti_paths_free(job->machines[i].paths);
+		tti_graph_free(job->machines[i].graph);
 	}
 	tti_arena_release(&job->arena);
 	*job = (struct tti_comm_job){ .nmachines = 0 };

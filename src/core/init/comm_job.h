@@ -18,7 +18,7 @@ struct tti_machine {
 
 struct tti_comm_job {
 	struct tti_arena arena;
-	struct tti_machine *machines; /* of each kind */
+	struct tti_machine *machines; /* of each host class */
 	uint32_t nmachines;
 	struct tti_plan_job job;
 	/* Which part of its host each rank is on: the socket, the NUMA node where there is
@@ -29,8 +29,8 @@ struct tti_comm_job {
 /* host_of[rank]: the lowest rank of its host. TUTTI_EPLAN: a topology in which no rank
  * has a place. */
 TUTTI_CHECKED tutti_status tti_comm_job_build(const struct tti_peers *peers,
-					      const struct tti_views *views, const int *host_of,
-					      struct tti_comm_job *out);
+					      const struct tti_host_classes *hosts,
+					      const int *host_of, struct tti_comm_job *out);
 /* The same later, for what is planned at a call, by any rank; without parts and groups.
  * `wiring` may be NULL. */
 TUTTI_CHECKED tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring,

@@ -15,25 +15,25 @@ static tutti_status no_memory(void)
 	return tti_fail(TUTTI_ENOMEM, "the NICs of ranks: out of memory");
 }
 
-static const struct tti_topo_card *card_of(const struct tti_views *views, uint32_t rank)
+static const struct tti_host_info *info_of(const struct tti_host_classes *hosts, uint32_t rank)
 {
-	return &views->cards[views->leader[rank]];
+	return &hosts->info[hosts->leader[rank]];
 }
 
 /* Which of its leader's NICs a NET of a node is. */
-static uint8_t index_on_card(const struct tti_job_node *node, const struct tti_topo_card *card,
-			     uint32_t net)
+static uint8_t index_of_net(const struct tti_job_node *node, const struct tti_host_info *info,
+			    uint32_t net)
 {
 	const struct tti_graph *graph = node->routes->paths->graph;
 
-	for (uint32_t i = 0; i < card->nnets && i < TTI_CARD_NETS; i++)
-		if (graph->nodes[node->nets[net]].element == card->nets[i])
+	for (uint32_t i = 0; i < info->nnets && i < TTI_HOST_NETS; i++)
+		if (graph->nodes[node->nets[net]].element == info->nets[i])
 			return (uint8_t)i;
 	return TTI_NIC_NONE;
 }
 
 /* A node as lanes.h wants it; one whose NICs have no names here is left without. */
-static bool fill(const struct tti_job_node *node, const struct tti_topo_card *card,
+static bool fill(const struct tti_job_node *node, const struct tti_host_info *info,
 		 struct tti_arena *arena, struct tti_lanes_node *out)
 {
 	uint64_t *rail = tti_arena_alloc(arena, node->nnets * sizeof(*rail) + 1);
@@ -44,28 +44,28 @@ static bool fill(const struct tti_job_node *node, const struct tti_topo_card *ca
 					.rail = rail };
 	if (!rail)
 		return false;
-	if (card->nnets == TTI_CARD_ANY_NET)
+	if (info->nnets == TTI_HOST_ANY_NET)
 		return true;
 	out->nets = node->nets;
 	out->nnets = node->nnets;
 	for (uint32_t net = 0; net < node->nnets; net++) {
-		const uint8_t at = index_on_card(node, card, net);
+		const uint8_t at = index_of_net(node, info, net);
 
-		rail[net] = at == TTI_NIC_NONE ? 0 : card->rail[at];
+		rail[net] = at == TTI_NIC_NONE ? 0 : info->rail[at];
 	}
 	return true;
 }
 
-static void write_order(const struct tti_job_node *node, const struct tti_topo_card *card,
+static void write_order(const struct tti_job_node *node, const struct tti_host_info *info,
 			const uint32_t *order, struct tti_nic_order *out)
 {
 	for (uint32_t i = 0; i < node->nranks; i++)
-		for (uint32_t k = 0; k < node->nnets && k < TTI_CARD_NETS; k++)
+		for (uint32_t k = 0; k < node->nnets && k < TTI_HOST_NETS; k++)
 			out[node->ranks[i]].at[k] =
-				index_on_card(node, card, order[i * node->nnets + k]);
+				index_of_net(node, info, order[i * node->nnets + k]);
 }
 
-tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_views *views,
+tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_host_classes *hosts,
 			   struct tti_nic_order *order_out, bool *some_out)
 {
 	const uint32_t nnodes = job->job.nnodes;
@@ -79,7 +79,7 @@ tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_view
 	for (uint32_t i = 0; i < nnodes && st == TUTTI_OK; i++) {
 		const struct tti_job_node *node = &job->job.nodes[i];
 
-		if (!fill(node, card_of(views, node->ranks[0]), &arena, &nodes[i]))
+		if (!fill(node, info_of(hosts, node->ranks[0]), &arena, &nodes[i]))
 			st = no_memory();
 		*some_out |= nodes[i].nnets > 1;
 	}
@@ -89,7 +89,7 @@ tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_view
 		const struct tti_job_node *node = &job->job.nodes[i];
 
 		if (*some_out && nodes[i].nnets > 0)
-			write_order(node, card_of(views, node->ranks[0]), order[i], order_out);
+			write_order(node, info_of(hosts, node->ranks[0]), order[i], order_out);
 	}
 	tti_arena_release(&arena);
 	return st;
@@ -104,19 +104,19 @@ static bool is_named(const struct tti_nic_names *names, const char *name)
 	return false;
 }
 
-void tti_nics_name(const struct tti_views *views, int rank, const struct tti_nic_order *order,
-		   struct tti_nic_names *out)
+void tti_nics_name(const struct tti_host_classes *hosts, int rank,
+		   const struct tti_nic_order *order, struct tti_nic_names *out)
 {
-	const struct tti_topo_card *card = card_of(views, (uint32_t)rank);
+	const struct tti_host_info *info = info_of(hosts, (uint32_t)rank);
 
 	*out = (struct tti_nic_names){ .n = 0 };
-	for (int k = 0; k < TTI_CARD_NETS; k++) {
+	for (int k = 0; k < TTI_HOST_NETS; k++) {
 		const uint8_t at = order->at[k];
-		char name[TTI_CARD_IFNAME];
+		char name[TTI_HOST_IFNAME];
 
-		if (at >= TTI_CARD_NETS || at >= card->nnets)
+		if (at >= TTI_HOST_NETS || at >= info->nnets)
 			continue;
-		memcpy(name, card->ifname[at], sizeof(name));
+		memcpy(name, info->ifname[at], sizeof(name));
 		name[sizeof(name) - 1] = '\0';
 		if (name[0] && !is_named(out, name))
 			memcpy(out->name[out->n++], name, sizeof(name));
@@ -135,18 +135,18 @@ static const struct tti_job_node *node_of_rank(const struct tti_comm_job *job, u
 }
 
 /* A plan from a file has names alone. */
-static uint8_t locate(const struct tti_job_node *node, const struct tti_topo_card *card,
+static uint8_t locate(const struct tti_job_node *node, const struct tti_host_info *info,
 		      const char *name)
 {
 	const uint32_t found = tti_graph_find(node->routes->paths->graph, TTI_NODE_NET, name);
 
-	for (uint32_t net = 0; net < node->nnets && card->nnets != TTI_CARD_ANY_NET; net++)
+	for (uint32_t net = 0; net < node->nnets && info->nnets != TTI_HOST_ANY_NET; net++)
 		if (node->nets[net] == found)
-			return index_on_card(node, card, net);
+			return index_of_net(node, info, net);
 	return TTI_NIC_NONE;
 }
 
-tutti_status tti_nics_locate(const struct tti_comm_job *job, const struct tti_views *views,
+tutti_status tti_nics_locate(const struct tti_comm_job *job, const struct tti_host_classes *hosts,
 			     const struct tti_plan *plan, uint8_t **at_out, uint32_t *n_out)
 {
 	uint32_t n = 0;
@@ -160,10 +160,10 @@ tutti_status tti_nics_locate(const struct tti_comm_job *job, const struct tti_vi
 	for (uint32_t i = 0; i < plan->nnodes; i++) {
 		const struct tti_plan_node *node = &plan->nodes[i];
 		const struct tti_job_node *here = node_of_rank(job, node->ranks[0]);
-		const struct tti_topo_card *card = card_of(views, node->ranks[0]);
+		const struct tti_host_info *info = info_of(hosts, node->ranks[0]);
 
 		for (uint32_t net = 0; net < node->nnets; net++) {
-			const uint8_t at = locate(here, card, node->nets[net]);
+			const uint8_t at = locate(here, info, node->nets[net]);
 
 			if (at == TTI_NIC_NONE)
 				tti_log(TTI_LOG_INFO, TTI_PLAN,
@@ -176,17 +176,17 @@ tutti_status tti_nics_locate(const struct tti_comm_job *job, const struct tti_vi
 	return TUTTI_OK;
 }
 
-static const char *name_at(const struct tti_plan *plan, const struct tti_views *views,
+static const char *name_at(const struct tti_plan *plan, const struct tti_host_classes *hosts,
 			   const uint8_t *at, uint32_t rank, uint32_t net)
 {
-	const struct tti_topo_card *card = card_of(views, rank);
+	const struct tti_host_info *info = info_of(hosts, rank);
 	uint8_t slot;
 
 	for (uint32_t node = 0; node < plan->ranks[rank].node; node++)
 		at += plan->nodes[node].nnets;
 	slot = at[net];
-	return slot < TTI_CARD_NETS && slot < card->nnets && card->ifname[slot][0]
-		       ? card->ifname[slot]
+	return slot < TTI_HOST_NETS && slot < info->nnets && info->ifname[slot][0]
+		       ? info->ifname[slot]
 		       : NULL;
 }
 
@@ -220,7 +220,7 @@ static void add_share(struct tti_nic_wires *wires, int peer, const char *near, c
 	wires->share[wires->n++] = one;
 }
 
-tutti_status tti_nics_wire(const struct tti_plan *plan, const struct tti_views *views,
+tutti_status tti_nics_wire(const struct tti_plan *plan, const struct tti_host_classes *hosts,
 			   const uint8_t *at, int rank, struct tti_nic_wires *out)
 {
 	struct tti_wires wires;
@@ -231,8 +231,8 @@ tutti_status tti_nics_wire(const struct tti_plan *plan, const struct tti_views *
 		st = make_room(out, wires.n);
 	for (uint32_t i = 0; i < wires.n && st == TUTTI_OK; i++) {
 		const struct tti_wire *wire = &wires.at[i];
-		const char *near = name_at(plan, views, at, (uint32_t)rank, wire->near);
-		const char *far = name_at(plan, views, at, wire->peer, wire->far);
+		const char *near = name_at(plan, hosts, at, (uint32_t)rank, wire->near);
+		const char *far = name_at(plan, hosts, at, wire->peer, wire->far);
 
 		if (near && far)
 			add_share(out, (int)wire->peer, near, far, wire->out_gbps);

@@ -9,40 +9,40 @@
  *
  * Threads: one at a time. */
 
-#include "core/init/topo_exchange.h"
+#include "core/init/host_classes.h"
 #include "transport/transport.h"
 
 struct tti_comm_job;
 struct tti_plan;
 
-/* The NICs of one rank in order, as indices into the card of its host's leader. */
+/* The NICs of one rank in order, as indices into the info of its host's leader. */
 struct tti_nic_order {
-	uint8_t at[TTI_CARD_NETS]; /* TTI_NIC_NONE: no more */
+	uint8_t at[TTI_HOST_NETS]; /* TTI_NIC_NONE: no more */
 };
 #define TTI_NIC_NONE UINT8_MAX
 
 struct tti_nic_names {
-	char name[TTI_CARD_NETS][TTI_CARD_IFNAME];
+	char name[TTI_HOST_NETS][TTI_HOST_IFNAME];
 	int n;
 };
 
 /* order_out[n], by rank. *some_out: there is a host with two NICs or more. */
 TUTTI_CHECKED tutti_status tti_nics_deal(const struct tti_comm_job *job,
-					 const struct tti_views *views,
+					 const struct tti_host_classes *hosts,
 					 struct tti_nic_order *order_out, bool *some_out);
 
 /* The interfaces of a rank in that order, each once. */
-void tti_nics_name(const struct tti_views *views, int rank, const struct tti_nic_order *order,
-		   struct tti_nic_names *out);
+void tti_nics_name(const struct tti_host_classes *hosts, int rank,
+		   const struct tti_nic_order *order, struct tti_nic_names *out);
 
 /* A copy, which is the caller's to free; of NULL, or of none, NULL. */
 TUTTI_CHECKED tutti_status tti_nics_copy(const struct tti_nic_names *names,
 					 struct tti_nic_names **out);
 
-/* Of each NIC of the plan, node after node, which one of the card of its host's leader it is;
+/* Of each NIC of the plan, node after node, which one of the info of its host's leader it is;
  * TTI_NIC_NONE: none that its host uses. */
 TUTTI_CHECKED tutti_status tti_nics_locate(const struct tti_comm_job *job,
-					   const struct tti_views *views,
+					   const struct tti_host_classes *hosts,
 					   const struct tti_plan *plan, uint8_t **at_out,
 					   uint32_t *n_out);
 
@@ -55,8 +55,9 @@ struct tti_nic_wires {
 
 /* `at`: of tti_nics_locate(). What is not located is left out. tti_nics_unwire(), also after a
  * failure. */
-TUTTI_CHECKED tutti_status tti_nics_wire(const struct tti_plan *plan, const struct tti_views *views,
-					 const uint8_t *at, int rank, struct tti_nic_wires *out);
+TUTTI_CHECKED tutti_status tti_nics_wire(const struct tti_plan *plan,
+					 const struct tti_host_classes *hosts, const uint8_t *at,
+					 int rank, struct tti_nic_wires *out);
 /* The same for a communicator of some of its ranks: ranks[i] is the number there of rank i. */
 TUTTI_CHECKED tutti_status tti_nics_rewire(const struct tti_nic_wires *wires, const int *ranks,
 					   int n, struct tti_nic_wires *out);

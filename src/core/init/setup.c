@@ -354,7 +354,7 @@ static void prefer_nics(const struct tti_comm *comm)
 {
 	const struct tti_nic_names none = { .n = 0 };
 	const struct tti_nic_names *nics = comm->nics ? comm->nics : &none;
-	const char *names[TTI_CARD_NETS];
+	const char *names[TTI_HOST_NETS];
 
 	for (int i = 0; i < nics->n; i++)
 		names[i] = nics->name[i];

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/init/topo_exchange.h"
+#include "core/init/host_classes.h"
 #include "topo/detect/detect.h"
 #include "topo/tree/schema.h"
 #include "topo/tree/strip.h"
@@ -52,8 +52,8 @@ static tutti_status load(struct tti_xml_doc **out)
 
 /* -- As text ------------------------------------------------------------------------------ */
 
-/* Without what is a host's own, so that hosts of a kind have one text. */
-static tutti_status write_text(const struct tti_xml_doc *doc, struct tti_topo_card *card,
+/* Without what is a host's own, so that hosts of a class have one text. */
+static tutti_status write_text(const struct tti_xml_doc *doc, struct tti_host_info *info,
 			       char **text_out)
 {
 	struct tti_strbuf text = { 0 };
@@ -67,26 +67,26 @@ static tutti_status write_text(const struct tti_xml_doc *doc, struct tti_topo_ca
 		return tti_fail(TUTTI_EPLAN, "the topology of this host takes %zu bytes as text",
 				text.len);
 	}
-	card->nbytes = (uint32_t)text.len;
+	info->nbytes = (uint32_t)text.len;
 	*text_out = tti_strbuf_take(&text);
 	if (!*text_out)
 		return no_memory();
-	card->hash = tti_hash_bytes(*text_out, card->nbytes);
+	info->hash = tti_hash_bytes(*text_out, info->nbytes);
 	return TUTTI_OK;
 }
 
-tutti_status tti_topo_look(bool several, struct tti_topo_card *card, char **text_out)
+tutti_status tti_topo_look(bool several, struct tti_host_info *info, char **text_out)
 {
 	struct tti_xml_doc *doc;
 	tutti_status st;
 
 	TTI_TRY(load(&doc));
-	if (gethostname(card->name, sizeof(card->name)) != 0)
-		card->name[0] = '\0';
-	card->name[sizeof(card->name) - 1] = '\0';
-	st = several ? tti_topo_find_nets(doc, card) : TUTTI_OK;
+	if (gethostname(info->name, sizeof(info->name)) != 0)
+		info->name[0] = '\0';
+	info->name[sizeof(info->name) - 1] = '\0';
+	st = several ? tti_topo_find_nets(doc, info) : TUTTI_OK;
 	if (st == TUTTI_OK)
-		st = write_text(doc, card, text_out);
+		st = write_text(doc, info, text_out);
 	tti_xml_free(doc);
 	return st;
 }

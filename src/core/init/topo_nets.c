@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "boot/net/iface.h"
-#include "core/init/topo_exchange.h"
+#include "core/init/host_classes.h"
 #include "topo/detect/sysfs.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
@@ -12,13 +12,13 @@
 #include "util/log.h"
 #include "util/params.h"
 
-_Static_assert(TTI_CARD_IFNAME == IFNAMSIZ, "the card has room for names of interfaces");
+_Static_assert(TTI_HOST_IFNAME == IFNAMSIZ, "the info has room for names of interfaces");
 
 /* Looking for the NICs behind the interfaces of this host. */
 struct search {
 	const struct tti_sysfs *sysfs;
 	struct tti_xml_doc *doc;
-	struct tti_topo_card *card;
+	struct tti_host_info *info;
 	const struct tti_addr *addr; /* the interface at hand */
 	uint64_t rail;
 };
@@ -30,27 +30,27 @@ static bool same(const char *a, const char *b)
 	return a && strcmp(a, b) == 0;
 }
 
-static bool is_noted(const struct tti_topo_card *card, uint32_t number)
+static bool is_noted(const struct tti_host_info *info, uint32_t number)
 {
-	for (uint32_t i = 0; i < card->nnets; i++)
-		if (card->nets[i] == number)
+	for (uint32_t i = 0; i < info->nnets; i++)
+		if (info->nets[i] == number)
 			return true;
 	return false;
 }
 
 static void note(const struct search *s, const struct tti_xml *net, uint32_t number)
 {
-	struct tti_topo_card *card = s->card;
+	struct tti_host_info *info = s->info;
 	const char *leaf = tti_xml_get(net, "tutti_switch");
 
-	if (card->nnets < TTI_CARD_NETS && !is_noted(card, number)) {
-		card->nets[card->nnets] = number;
-		card->rail[card->nnets] = s->rail;
-		memcpy(card->ifname[card->nnets], s->addr->ifname, TTI_CARD_IFNAME);
-		card->nnets++;
+	if (info->nnets < TTI_HOST_NETS && !is_noted(info, number)) {
+		info->nets[info->nnets] = number;
+		info->rail[info->nnets] = s->rail;
+		memcpy(info->ifname[info->nnets], s->addr->ifname, TTI_HOST_IFNAME);
+		info->nnets++;
 	}
-	if (!card->leaf && leaf)
-		card->leaf = tti_hash_bytes(leaf, strlen(leaf));
+	if (!info->leaf && leaf)
+		info->leaf = tti_hash_bytes(leaf, strlen(leaf));
 }
 
 /* The <net>s that are an interface of that name, or are bonded to it. */
@@ -197,7 +197,7 @@ static tutti_status search(struct search *s, const struct tti_addr *addrs, size_
 		s->rail = rail_of(list, &addrs[i]);
 		found = note_below(s, addrs[i].ifname, 4);
 		hardware |= found;
-		if (found || hardware || s->card->nnets == TTI_CARD_NETS ||
+		if (found || hardware || s->info->nnets == TTI_HOST_NETS ||
 		    (i > 0 && !leads_out(s)))
 			continue;
 		st = add_virtual(s);
@@ -209,18 +209,18 @@ static tutti_status search(struct search *s, const struct tti_addr *addrs, size_
 	return st;
 }
 
-tutti_status tti_topo_find_nets(struct tti_xml_doc *doc, struct tti_topo_card *card)
+tutti_status tti_topo_find_nets(struct tti_xml_doc *doc, struct tti_host_info *info)
 {
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	struct tti_sysfs sysfs;
-	struct search s = { .sysfs = &sysfs, .doc = doc, .card = card };
+	struct search s = { .sysfs = &sysfs, .doc = doc, .info = info };
 	size_t n = 0, nrunning = 0;
 	tutti_status st;
 
 	/* The interfaces of here are not those of a captured machine. */
 	if (tti_params()->sysfs_root ||
 	    tti_iface_list(addrs, TTI_IFACE_MOST, &n, &nrunning) != TUTTI_OK) {
-		card->nnets = TTI_CARD_ANY_NET;
+		info->nnets = TTI_HOST_ANY_NET;
 		return TUTTI_OK;
 	}
 	if (tti_sysfs_open(NULL, &sysfs) != TUTTI_OK)

@@ -18,25 +18,26 @@ static char plain_text[] = "<system version=\"1\"><cpu numaid=\"0\" affinity=\"f
 			   "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic>"
 			   "<net name=\"net0\" dev=\"0\" speed=\"10000\"/>"
 			   "</nic></pci></cpu></system>";
-static const struct tti_view_kind plain_kind = { .nbytes = sizeof(plain_text) - 1,
-						 .text = plain_text };
-static const struct tti_wiring_site plain_site = { .nnets = TTI_CARD_ANY_NET };
+static const struct tti_host_class plain_class = { .nbytes = sizeof(plain_text) - 1,
+						   .text = plain_text };
+static const struct tti_wiring_site plain_site = { .nnets = TTI_HOST_ANY_NET };
 
-struct tti_wiring_site tti_wiring_site_of(const struct tti_views *views, int rank)
+struct tti_wiring_site tti_wiring_site_of(const struct tti_host_classes *hosts, int rank)
 {
-	const int leader = views->leader[rank];
-	const struct tti_topo_card *card = &views->cards[leader];
-	struct tti_wiring_site site = { .kind = views->kind[leader], .nnets = card->nnets };
+	const int leader = hosts->leader[rank];
+	const struct tti_host_info *info = &hosts->info[leader];
+	struct tti_wiring_site site = { .host_class = hosts->class_of[leader],
+					.nnets = info->nnets };
 
-	memcpy(site.nets, card->nets, sizeof(site.nets));
-	memcpy(site.rail, card->rail, sizeof(site.rail));
-	memcpy(site.name, card->name, sizeof(site.name));
+	memcpy(site.nets, info->nets, sizeof(site.nets));
+	memcpy(site.rail, info->rail, sizeof(site.rail));
+	memcpy(site.name, info->name, sizeof(site.name));
 	site.name[sizeof(site.name) - 1] = '\0';
 	return site;
 }
 
-tutti_status tti_wiring_create(struct tti_views *views, const int *host_of, const uint32_t *member,
-			       int n, struct tti_wiring **out)
+tutti_status tti_wiring_create(struct tti_host_classes *hosts, const int *host_of,
+			       const uint32_t *member, int n, struct tti_wiring **out)
 {
 	struct tti_wiring *w = tti_zalloc(sizeof(*w));
 	uint32_t nsites = 0;
@@ -45,23 +46,23 @@ tutti_status tti_wiring_create(struct tti_views *views, const int *host_of, cons
 		nsites += host_of[rank] == rank;
 	if (w) {
 		w->sites = tti_calloc(nsites, sizeof(*w->sites));
-		w->seats = tti_calloc((size_t)n, sizeof(*w->seats));
+		w->by_rank = tti_calloc((size_t)n, sizeof(*w->by_rank));
 		atomic_init(&w->users, 1);
 	}
-	if (!w || !w->sites || !w->seats) {
+	if (!w || !w->sites || !w->by_rank) {
 		tti_wiring_free(w);
 		return no_memory(n);
 	}
 	w->n = n;
-	w->kinds = views->kinds.at;
-	w->nkinds = (uint32_t)views->kinds.n;
-	memset(&views->kinds, 0, sizeof(views->kinds));
+	w->classes = hosts->classes.at;
+	w->nclasses = (uint32_t)hosts->classes.n;
+	memset(&hosts->classes, 0, sizeof(hosts->classes));
 	for (int rank = 0; rank < n; rank++) {
-		w->seats[rank].site =
-			host_of[rank] == rank ? w->nsites : w->seats[host_of[rank]].site;
-		w->seats[rank].member = member[rank];
+		w->by_rank[rank].site =
+			host_of[rank] == rank ? w->nsites : w->by_rank[host_of[rank]].site;
+		w->by_rank[rank].member = member[rank];
 		if (host_of[rank] == rank)
-			w->sites[w->nsites++] = tti_wiring_site_of(views, rank);
+			w->sites[w->nsites++] = tti_wiring_site_of(hosts, rank);
 	}
 	*out = w;
 	return TUTTI_OK;
@@ -110,11 +111,11 @@ void tti_wiring_free(struct tti_wiring *wiring)
 	if (!wiring || atomic_fetch_sub(&wiring->users, 1) > 1)
 		return;
 	tti_wiring_free(wiring->of);
-	for (uint32_t kind = 0; wiring->kinds && kind < wiring->nkinds; kind++)
-		tti_free(wiring->kinds[kind].text);
-	tti_free(wiring->kinds);
+	for (uint32_t number = 0; wiring->classes && number < wiring->nclasses; number++)
+		tti_free(wiring->classes[number].text);
+	tti_free(wiring->classes);
 	tti_free(wiring->sites);
-	tti_free(wiring->seats);
+	tti_free(wiring->by_rank);
 	tti_free(wiring->ranks);
 	tti_free(wiring);
 }
@@ -124,11 +125,11 @@ static const struct tti_wiring *first_of(const struct tti_wiring *wiring)
 	return wiring->of ? wiring->of : wiring;
 }
 
-struct tti_wiring_seat tti_wiring_seat(const struct tti_wiring *wiring, int rank)
+struct tti_wiring_rank tti_wiring_rank(const struct tti_wiring *wiring, int rank)
 {
 	if (!wiring)
-		return (struct tti_wiring_seat){ 0, TTI_NODE_NONE };
-	return wiring->of ? wiring->of->seats[wiring->ranks[rank]] : wiring->seats[rank];
+		return (struct tti_wiring_rank){ 0, TTI_NODE_NONE };
+	return wiring->of ? wiring->of->by_rank[wiring->ranks[rank]] : wiring->by_rank[rank];
 }
 
 const struct tti_wiring_site *tti_wiring_site(const struct tti_wiring *wiring, uint32_t site)
@@ -136,12 +137,12 @@ const struct tti_wiring_site *tti_wiring_site(const struct tti_wiring *wiring, u
 	return wiring ? &first_of(wiring)->sites[site] : &plain_site;
 }
 
-const struct tti_view_kind *tti_wiring_kind(const struct tti_wiring *wiring, uint32_t kind)
+const struct tti_host_class *tti_wiring_class(const struct tti_wiring *wiring, uint32_t number)
 {
-	return wiring ? &first_of(wiring)->kinds[kind] : &plain_kind;
+	return wiring ? &first_of(wiring)->classes[number] : &plain_class;
 }
 
-uint32_t tti_wiring_nkinds(const struct tti_wiring *wiring)
+uint32_t tti_wiring_nclasses(const struct tti_wiring *wiring)
 {
-	return wiring ? first_of(wiring)->nkinds : 1;
+	return wiring ? first_of(wiring)->nclasses : 1;
 }

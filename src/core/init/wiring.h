@@ -3,7 +3,7 @@
 #define TTI_CORE_WIRING_H
 
 /* How the hosts of a communicator are wired and where its ranks are, kept from init by every
- * rank for what is planned at a call: handoffs. The hosts of one kind have one text. A
+ * rank for what is planned at a call: handoffs. Hosts of one class have one text. A
  * communicator that is made of another one keeps which ranks of that it has.
  *
  * Owner: counted; tti_wiring_free() by each who holds it. Threads: any may read, hold and
@@ -11,19 +11,19 @@
 
 #include <stdatomic.h>
 
-#include "core/init/topo_exchange.h"
+#include "core/init/host_classes.h"
 
 struct tti_wiring_site {
-	uint32_t kind;
-	uint32_t nnets; /* as on the card of its leader */
-	uint32_t nets[TTI_CARD_NETS];
-	uint64_t rail[TTI_CARD_NETS];
-	char name[TTI_CARD_NAME];
+	uint32_t host_class;
+	uint32_t nnets; /* as on the info of its leader */
+	uint32_t nets[TTI_HOST_NETS];
+	uint64_t rail[TTI_HOST_NETS];
+	char name[TTI_HOST_NAME];
 };
 
-/* Where a rank is: its site, its endpoint in the graph of the site's kind; TTI_NODE_NONE: the
+/* Where a rank is: its site, its endpoint in the graph of the site's class; TTI_NODE_NONE: the
  * first. */
-struct tti_wiring_seat {
+struct tti_wiring_rank {
 	uint32_t site, member;
 };
 
@@ -33,18 +33,18 @@ struct tti_wiring {
 	/* Of ranks of another one, held; NULL: what follows is its own. */
 	struct tti_wiring *of;
 	int *ranks; /* [n] */
-	struct tti_view_kind *kinds;
+	struct tti_host_class *classes;
 	struct tti_wiring_site *sites;
-	struct tti_wiring_seat *seats; /* [n] */
-	uint32_t nkinds, nsites;
+	struct tti_wiring_rank *by_rank; /* [n] */
+	uint32_t nclasses, nsites;
 };
 
 /* The site of a host, whose lowest rank this is: as that one's leader sees it. */
-struct tti_wiring_site tti_wiring_site_of(const struct tti_views *views, int rank);
+struct tti_wiring_site tti_wiring_site_of(const struct tti_host_classes *hosts, int rank);
 
-/* Of views that have all texts, which it takes. host_of[rank]: the lowest rank of its host;
+/* Of hosts that have all texts, which it takes. host_of[rank]: the lowest rank of its host;
  * member[rank]: its endpoint. */
-TUTTI_CHECKED tutti_status tti_wiring_create(struct tti_views *views, const int *host_of,
+TUTTI_CHECKED tutti_status tti_wiring_create(struct tti_host_classes *hosts, const int *host_of,
 					     const uint32_t *member, int n,
 					     struct tti_wiring **out);
 /* Of some ranks of another: ranks[i] there is rank i here. Of NULL NULL. */
@@ -54,9 +54,9 @@ TUTTI_CHECKED tutti_status tti_wiring_project(struct tti_wiring *of, const int *
 void tti_wiring_free(struct tti_wiring *wiring);
 
 /* Of NULL each host is a plain one, as nothing is known of it: one endpoint, one NIC. */
-struct tti_wiring_seat tti_wiring_seat(const struct tti_wiring *wiring, int rank);
+struct tti_wiring_rank tti_wiring_rank(const struct tti_wiring *wiring, int rank);
 const struct tti_wiring_site *tti_wiring_site(const struct tti_wiring *wiring, uint32_t site);
-const struct tti_view_kind *tti_wiring_kind(const struct tti_wiring *wiring, uint32_t kind);
-uint32_t tti_wiring_nkinds(const struct tti_wiring *wiring);
+const struct tti_host_class *tti_wiring_class(const struct tti_wiring *wiring, uint32_t number);
+uint32_t tti_wiring_nclasses(const struct tti_wiring *wiring);
 
 #endif

@@ -22,13 +22,13 @@
 
 struct given {
 	struct tti_peers peers;
-	struct tti_views views;
+	struct tti_host_classes hosts;
 	int host_of[N];
 };
 
-static void add_kind(struct given *given, const char *path)
+static void add_class(struct given *given, const char *path)
 {
-	struct tti_view_kind kind = { .owner = (int)given->views.kinds.n };
+	struct tti_host_class host_class = { .owner = (int)given->hosts.classes.n };
 	struct tti_strbuf text = { 0 };
 	struct tti_xml_doc *doc, *plain;
 
@@ -36,36 +36,36 @@ static void add_kind(struct given *given, const char *path)
 	assert_int_equal(tti_schema_check(doc), TUTTI_OK);
 	assert_int_equal(tti_strip(doc, &plain), TUTTI_OK);
 	tti_xml_write(plain, &text);
-	kind.nbytes = (uint32_t)text.len;
-	kind.text = tti_strbuf_take(&text);
-	assert_true(tti_vec_push(&given->views.kinds, kind));
+	host_class.nbytes = (uint32_t)text.len;
+	host_class.text = tti_strbuf_take(&text);
+	assert_true(tti_vec_push(&given->hosts.classes, host_class));
 	tti_xml_free(plain);
 	tti_xml_free(doc);
 }
 
-/* Rank r is on host r % nhosts, whose topology is kind host % nkinds; all may run on all
+/* Rank r is on host r % nhosts, whose topology is of class host % nclasses; all may run on all
  * cores. */
-static void set_up(struct given *given, const char *const *paths, int nkinds, int nhosts)
+static void set_up(struct given *given, const char *const *paths, int nclasses, int nhosts)
 {
 	*given = (struct given){ .peers = { .n = N } };
 	given->peers.info = tti_calloc(N, sizeof(*given->peers.info));
-	given->views.cards = tti_calloc(N, sizeof(*given->views.cards));
-	given->views.leader = tti_calloc(N, sizeof(*given->views.leader));
-	given->views.kind = tti_calloc(N, sizeof(*given->views.kind));
-	for (int kind = 0; kind < nkinds; kind++)
-		add_kind(given, paths[kind]);
+	given->hosts.info = tti_calloc(N, sizeof(*given->hosts.info));
+	given->hosts.leader = tti_calloc(N, sizeof(*given->hosts.leader));
+	given->hosts.class_of = tti_calloc(N, sizeof(*given->hosts.class_of));
+	for (int k = 0; k < nclasses; k++)
+		add_class(given, paths[k]);
 	for (int rank = 0; rank < N; rank++) {
 		memset(given->peers.info[rank].cpus, 0xff, sizeof(given->peers.info[rank].cpus));
 		given->host_of[rank] = rank % nhosts;
-		given->views.leader[rank] = rank % nhosts;
-		given->views.kind[rank] = (uint32_t)(rank % nhosts % nkinds);
-		given->views.cards[rank].nnets = TTI_CARD_ANY_NET;
+		given->hosts.leader[rank] = rank % nhosts;
+		given->hosts.class_of[rank] = (uint32_t)(rank % nhosts % nclasses);
+		given->hosts.info[rank].nnets = TTI_HOST_ANY_NET;
 	}
 }
 
 static void tear_down(struct given *given)
 {
-	tti_views_release(&given->views);
+	tti_host_classes_release(&given->hosts);
 	tti_peers_release(&given->peers);
 }
 
@@ -91,7 +91,7 @@ static void every_machine(const char *path)
 
 	for (int nhosts = 1; nhosts <= 3; nhosts += 2) {
 		set_up(&given, &path, 1, nhosts);
-		if (tti_comm_job_build(&given.peers, &given.views, given.host_of, &job) !=
+		if (tti_comm_job_build(&given.peers, &given.hosts, given.host_of, &job) !=
 		    TUTTI_OK) {
 			/* Some files say nothing of cores. */
 			assert_non_null(strstr(tti_error_text(), "no NUMA node with cores"));
@@ -139,7 +139,7 @@ static const char four_nodes[] =
 	"tutti_package=\"1\"/>"
 	"</system>";
 
-static void seats(void **state)
+static void by_rank(void **state)
 {
 	/* Of each rank the cores, and the NUMA node and socket that are to be found. */
 	static const struct {
@@ -167,7 +167,7 @@ static void seats(void **state)
 		memset(given.peers.info[rank].cpus, 0, sizeof(given.peers.info[rank].cpus));
 		given.peers.info[rank].cpus[0] = ranks[rank].cores;
 	}
-	assert_int_equal(tti_comm_job_build(&given.peers, &given.views, given.host_of, &job),
+	assert_int_equal(tti_comm_job_build(&given.peers, &given.hosts, given.host_of, &job),
 			 TUTTI_OK);
 	for (int rank = 0; rank < N; rank++) {
 		const struct tti_graph *graph = job.machines[0].graph;
@@ -193,9 +193,9 @@ static void leaf_switches(void **state)
 
 	(void)state;
 	set_up(&given, paths, 2, 4);
-	given.views.cards[0].leaf = given.views.cards[2].leaf = 77;
-	given.views.cards[3].leaf = 78;
-	assert_int_equal(tti_comm_job_build(&given.peers, &given.views, given.host_of, &job),
+	given.hosts.info[0].leaf = given.hosts.info[2].leaf = 77;
+	given.hosts.info[3].leaf = 78;
+	assert_int_equal(tti_comm_job_build(&given.peers, &given.hosts, given.host_of, &job),
 			 TUTTI_OK);
 	assert_int_equal(job.nmachines, 2);
 	assert_ptr_equal(job.job.nodes[0].routes, job.job.nodes[2].routes);
@@ -212,7 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_file),
-		cmocka_unit_test(seats),
+		cmocka_unit_test(by_rank),
 		cmocka_unit_test(leaf_switches),
 	};
 

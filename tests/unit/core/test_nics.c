@@ -29,7 +29,7 @@ static const char two_sockets[] =
 
 struct given {
 	struct tti_peers peers;
-	struct tti_views views;
+	struct tti_host_classes hosts;
 	int host_of[N];
 	struct tti_comm_job job;
 	struct tti_nic_order order[N];
@@ -48,7 +48,7 @@ static uint32_t number_of(const struct tti_xml_doc *doc, const char *name)
 	return 0;
 }
 
-static void fill_card(struct tti_topo_card *card, const char *names, const uint64_t *rail)
+static void fill_info(struct tti_host_info *info, const char *names, const uint64_t *rail)
 {
 	struct tti_xml_doc *doc = NULL;
 
@@ -57,10 +57,10 @@ static void fill_card(struct tti_topo_card *card, const char *names, const uint6
 	for (uint32_t i = 0; names[i]; i++) {
 		const char name[2] = { names[i], '\0' };
 
-		card->nets[i] = number_of(doc, name);
-		card->rail[i] = rail ? rail[i] : 0;
-		memcpy(card->ifname[i], name, 2);
-		card->nnets = i + 1;
+		info->nets[i] = number_of(doc, name);
+		info->rail[i] = rail ? rail[i] : 0;
+		memcpy(info->ifname[i], name, 2);
+		info->nnets = i + 1;
 	}
 	tti_xml_free(doc);
 }
@@ -68,33 +68,33 @@ static void fill_card(struct tti_topo_card *card, const char *names, const uint6
 /* Half of the ranks on each host. */
 static void set_up(struct given *given, const char *one, const char *other, const uint64_t *rails)
 {
-	struct tti_view_kind kind = { .nbytes = sizeof(two_sockets) - 1 };
+	struct tti_host_class host_class = { .nbytes = sizeof(two_sockets) - 1 };
 
 	*given = (struct given){ .peers = { .n = N } };
 	given->peers.info = tti_calloc(N, sizeof(*given->peers.info));
-	given->views.cards = tti_calloc(N, sizeof(*given->views.cards));
-	given->views.leader = tti_calloc(N, sizeof(*given->views.leader));
-	given->views.kind = tti_calloc(N, sizeof(*given->views.kind));
-	kind.text = tti_strdup(two_sockets);
-	assert_true(tti_vec_push(&given->views.kinds, kind));
+	given->hosts.info = tti_calloc(N, sizeof(*given->hosts.info));
+	given->hosts.leader = tti_calloc(N, sizeof(*given->hosts.leader));
+	given->hosts.class_of = tti_calloc(N, sizeof(*given->hosts.class_of));
+	host_class.text = tti_strdup(two_sockets);
+	assert_true(tti_vec_push(&given->hosts.classes, host_class));
 	for (int rank = 0; rank < N; rank++) {
 		memset(given->peers.info[rank].cpus, 0xff, sizeof(given->peers.info[rank].cpus));
 		given->host_of[rank] = rank / 4 * 4;
-		given->views.leader[rank] = rank / 4 * 4;
+		given->hosts.leader[rank] = rank / 4 * 4;
 	}
-	fill_card(&given->views.cards[0], one, rails);
-	fill_card(&given->views.cards[4], other, rails ? rails + 4 : NULL);
+	fill_info(&given->hosts.info[0], one, rails);
+	fill_info(&given->hosts.info[4], other, rails ? rails + 4 : NULL);
 	assert_int_equal(
-		tti_comm_job_build(&given->peers, &given->views, given->host_of, &given->job),
+		tti_comm_job_build(&given->peers, &given->hosts, given->host_of, &given->job),
 		TUTTI_OK);
-	assert_int_equal(tti_nics_deal(&given->job, &given->views, given->order, &given->some),
+	assert_int_equal(tti_nics_deal(&given->job, &given->hosts, given->order, &given->some),
 			 TUTTI_OK);
 }
 
 static void tear_down(struct given *given)
 {
 	tti_comm_job_release(&given->job);
-	tti_views_release(&given->views);
+	tti_host_classes_release(&given->hosts);
 	tti_peers_release(&given->peers);
 }
 
@@ -102,7 +102,7 @@ static struct tti_nic_names names_of(const struct given *given, int rank)
 {
 	struct tti_nic_names names;
 
-	tti_nics_name(&given->views, rank, &given->order[rank], &names);
+	tti_nics_name(&given->hosts, rank, &given->order[rank], &names);
 	return names;
 }
 
@@ -162,7 +162,7 @@ static void bonded(void **state)
 	(void)state;
 	set_up(&given, "ab", "c", NULL);
 	for (int i = 0; i < 2; i++)
-		memcpy(given.views.cards[0].ifname[i], "bond0", 6);
+		memcpy(given.hosts.info[0].ifname[i], "bond0", 6);
 	assert_true(given.some);
 	assert_int_equal(names_of(&given, 1).n, 1);
 	assert_string_equal(names_of(&given, 1).name[0], "bond0");
@@ -190,9 +190,9 @@ static struct tti_nic_wires wires_of(const struct given *given, const struct tti
 	uint8_t *at = NULL;
 	uint32_t n = 0;
 
-	assert_int_equal(tti_nics_locate(&given->job, &given->views, plan, &at, &n), TUTTI_OK);
+	assert_int_equal(tti_nics_locate(&given->job, &given->hosts, plan, &at, &n), TUTTI_OK);
 	assert_int_equal(n, plan->nodes[0].nnets + plan->nodes[1].nnets);
-	assert_int_equal(tti_nics_wire(plan, &given->views, at, rank, &wires), TUTTI_OK);
+	assert_int_equal(tti_nics_wire(plan, &given->hosts, at, rank, &wires), TUTTI_OK);
 	tti_free(at);
 	return wires;
 }
@@ -208,7 +208,7 @@ static void wires_are_interfaces(void **state)
 	set_up(&given, "abcd", "dbca", NULL);
 	for (int host = 0; host < N; host += 4)
 		for (int i = 0; i < 4; i++)
-			given.views.cards[host].ifname[i][0] -= 'a' - 'A';
+			given.hosts.info[host].ifname[i][0] -= 'a' - 'A';
 	plan = plan_of(&given);
 	for (int rank = 0; rank < N; rank++) {
 		struct tti_nic_wires wires = wires_of(&given, plan, rank);
@@ -249,7 +249,7 @@ static void bonds_and_strangers(void **state)
 	plan = plan_of(&given);
 	for (int host = 0; host < N; host += 4)
 		for (int i = 0; i < 2; i++)
-			memcpy(given.views.cards[host].ifname[i], "bond0", 6);
+			memcpy(given.hosts.info[host].ifname[i], "bond0", 6);
 	for (int rank = 0; rank < 4; rank++) {
 		wires = wires_of(&given, plan, rank);
 		n += wires.n;
@@ -261,7 +261,7 @@ static void bonds_and_strangers(void **state)
 		tti_nics_unwire(&wires);
 	}
 	assert_true(n > 0 && all > 0);
-	given.views.cards[4].nnets = TTI_CARD_ANY_NET;
+	given.hosts.info[4].nnets = TTI_HOST_ANY_NET;
 	for (int rank = 0; rank < 4; rank++) {
 		wires = wires_of(&given, plan, rank);
 		assert_int_equal(wires.n, 0);

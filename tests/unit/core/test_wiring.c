@@ -24,27 +24,27 @@ static const char two_nets[] =
 	"link_width=\"16\"><nic><net name=\"b\" dev=\"1\" speed=\"400\"/></nic></pci>"
 	"</cpu></system>";
 
-/* Ranks 0, 2, 4 on one host, 1, 3, 5 on another of the same kind; leaders 0 and 1. */
+/* Ranks 0, 2, 4 on one host, 1, 3, 5 on another of the same class; leaders 0 and 1. */
 static const int host_of[NRANKS] = { 0, 1, 0, 1, 0, 1 };
 
 static struct tti_wiring *make(const uint32_t *member)
 {
-	struct tti_views views = { .cards = tti_calloc(NRANKS, sizeof(*views.cards)),
-				   .leader = tti_calloc(NRANKS, sizeof(*views.leader)),
-				   .kind = tti_calloc(NRANKS, sizeof(*views.kind)) };
-	const struct tti_view_kind kind = { .nbytes = sizeof(two_nets) - 1,
-					    .text = tti_strdup(two_nets) };
+	struct tti_host_classes hosts = { .info = tti_calloc(NRANKS, sizeof(*hosts.info)),
+					  .leader = tti_calloc(NRANKS, sizeof(*hosts.leader)),
+					  .class_of = tti_calloc(NRANKS, sizeof(*hosts.class_of)) };
+	const struct tti_host_class host_class = { .nbytes = sizeof(two_nets) - 1,
+						   .text = tti_strdup(two_nets) };
 	struct tti_wiring *wiring = NULL;
 
-	assert_true(views.cards && views.leader && views.kind && kind.text);
-	assert_true(tti_vec_push(&views.kinds, kind));
+	assert_true(hosts.info && hosts.leader && hosts.class_of && host_class.text);
+	assert_true(tti_vec_push(&hosts.classes, host_class));
 	for (int rank = 0; rank < NRANKS; rank++) {
-		views.leader[rank] = host_of[rank];
-		views.cards[rank].nnets = TTI_CARD_ANY_NET;
+		hosts.leader[rank] = host_of[rank];
+		hosts.info[rank].nnets = TTI_HOST_ANY_NET;
 	}
-	strcpy(views.cards[1].name, "second");
-	assert_int_equal(tti_wiring_create(&views, host_of, member, NRANKS, &wiring), TUTTI_OK);
-	tti_views_release(&views);
+	strcpy(hosts.info[1].name, "second");
+	assert_int_equal(tti_wiring_create(&hosts, host_of, member, NRANKS, &wiring), TUTTI_OK);
+	tti_host_classes_release(&hosts);
 	return wiring;
 }
 
