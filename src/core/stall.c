@@ -73,7 +73,7 @@ static void describe_way(const char *algorithm, uint64_t cut, uint32_t stage, ch
 	static const char *const reaches[] = {
 		[TTI_BY_SLOTS] = "slots",
 		[TTI_BY_MEMORY] = "memory if all can be addressed",
-		[TTI_BY_MEMORY_PINNED] = "memory",
+		[TTI_BY_MEMORY_FORCED] = "memory",
 		[TTI_BY_COPIES] = "memory copied by the kernel",
 	};
 	static const char *const stages[TTI_STAGES] = {
@@ -511,7 +511,8 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	const struct tti_call other = known ? *comm->answer : own;
 
 	pthread_mutex_unlock(&comm->lock);
-	if (!expected && tti_roots_explain(comm, peer, comm->roots.odd_tag, text, sizeof(text))) {
+	if (!expected &&
+	    tti_roots_explain(comm, peer, comm->roots.unexpected_tag, text, sizeof(text))) {
 		tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
 		return tti_comm_async_error(comm);
 	}

@@ -287,7 +287,7 @@ tutti_status tutti_comm_finalize(tutti_comm_t handle)
 }
 
 /* Nobody gets at the communicator any more; wait for what is queued on streams, free. */
-static tutti_status bury(tutti_comm_t handle)
+static tutti_status destroy(tutti_comm_t handle)
 {
 	struct tti_comm *comm = tti_handle_take(handle);
 	char text[TTI_ERROR_TEXT];
@@ -336,7 +336,7 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
 		tti_comm_mark_failed(comm, TUTTI_EABORTED, "destroyed while it was being made");
 	tti_handle_leave(handle);
-	return bury(handle);
+	return destroy(handle);
 }
 
 tutti_status tutti_comm_abort(tutti_comm_t handle)
@@ -351,5 +351,5 @@ tutti_status tutti_comm_abort(tutti_comm_t handle)
 	TTI_TRY(enter_to_end(handle, &comm));
 	tti_comm_abort(comm, "aborted the communicator");
 	tti_handle_leave(handle);
-	return bury(handle);
+	return destroy(handle);
 }

@@ -69,7 +69,7 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 
 	if (!call->maps && !call->copies)
 		return false;
-	if (call->is_pinned || call->copies)
+	if (call->is_forced || call->copies)
 		return true;
 	unused = comm->memory.unused[args->coll]++;
 	return unused < ASK_ALWAYS || unused % ASK_EVERY == 0;

@@ -26,7 +26,7 @@ void tti_memory_init(struct tti_comm *comm);
 void tti_memory_release(struct tti_comm *comm);
 
 /* Whether a call of so many bytes (whole vector) may be served by a memory program: all ranks share
- * memory, and it is long enough, or a pin may ask for one. */
+ * memory, and it is long enough, or a forced algorithm may ask for one. */
 bool tti_memory_may_serve(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes);
 /* Whether a call that has a memory program asks if all buffers can be addressed: the same on all
  * ranks, as all make the same calls. Once for each call. */

@@ -159,7 +159,7 @@ static enum tti_program_reach reach_of(const struct tti_prepared *call)
 		return TTI_BY_SLOTS;
 	if (call->copies)
 		return TTI_BY_COPIES;
-	return call->is_pinned ? TTI_BY_MEMORY_PINNED : TTI_BY_MEMORY;
+	return call->is_forced ? TTI_BY_MEMORY_FORCED : TTI_BY_MEMORY;
 }
 
 /* TUTTI_REACH: ordinary memory is copied wherever that can be. */
@@ -175,17 +175,17 @@ static tutti_status find_in_memory(struct tti_comm *comm, struct tti_program_nee
 {
 	const struct tti_choice_kept *found;
 	struct tti_executable *bound;
-	bool is_pinned;
+	bool is_forced;
 
 	need->reach = reach;
 	TTI_TRY(tti_programs_get(comm, need, &found, &bound));
 	call->choice = tti_hash_combine(call->choice, found->hash);
-	is_pinned = found->choice.by == TTI_CHOICE_BY_PIN;
+	is_forced = found->choice.by == TTI_CHOICE_BY_PIN;
 	*takes = found->choice.algo->needs_memory &&
-		 (is_pinned || need->nbytes >= tti_params()->registered_least);
+		 (is_forced || need->nbytes >= tti_params()->registered_least);
 	if (*takes) {
 		call->memory = bound;
-		call->is_pinned = is_pinned;
+		call->is_forced = is_forced;
 	}
 	return TUTTI_OK;
 }
@@ -205,9 +205,9 @@ static tutti_status prepare_memory(struct tti_comm *comm, struct tti_program_nee
 static tutti_status prepare_handoff(struct tti_comm *comm, struct tti_prepared *call)
 {
 	TTI_TRY(tti_memory_ways(comm, TUTTI_HANDOFF, call->nbytes, &call->ways));
-	call->is_pinned = call->ways & TTI_SEND_IS_PINNED;
+	call->is_forced = call->ways & TTI_SEND_IS_PINNED;
 	call->maps = call->ways & TTI_SEND_BY_MEMORY && comm->memory.reaches_all;
-	call->copies = call->maps && (call->is_pinned || asks_for_copies(comm));
+	call->copies = call->maps && (call->is_forced || asks_for_copies(comm));
 	return TUTTI_OK;
 }
 

@@ -30,7 +30,7 @@ struct tti_prepared {
 	/* Another one, run in place of it if all ranks' buffers can be addressed. NULL: none, or that
 	 * of a handoff, which is found by its sides. */
 	struct tti_executable *memory;
-	bool is_pinned; /* the memory program: every call asks whether they can */
+	bool is_forced; /* the memory program: every call asks whether they can */
 	bool maps;      /* memory that is mapped is run so */
 	bool copies;    /* ordinary memory is, by the kernel */
 	const char *algorithm;

@@ -64,7 +64,7 @@ struct tti_program_need {
 
 /* How a program goes through the data: bytes of a step, parts, stripes, and how other ranks'
  * buffers are reached. */
-enum tti_program_reach { TTI_BY_SLOTS, TTI_BY_MEMORY, TTI_BY_MEMORY_PINNED, TTI_BY_COPIES };
+enum tti_program_reach { TTI_BY_SLOTS, TTI_BY_MEMORY, TTI_BY_MEMORY_FORCED, TTI_BY_COPIES };
 static inline uint64_t tti_program_cut(size_t slice_bytes, struct tti_cut cut,
 				       enum tti_program_reach reach)
 {

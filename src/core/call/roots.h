@@ -27,7 +27,7 @@ struct tti_rooted_call {
 struct tti_roots {
 	struct tti_rooted_call call[TTI_ROOTS_KEPT];
 	unsigned newest;
-	uint64_t odd_tag; /* of the message that the last call did not expect */
+	uint64_t unexpected_tag; /* of the message that the last call did not expect */
 };
 
 /* A call that names a root has begun: as it was published. */

@@ -24,7 +24,7 @@
 #include "util/thread.h"
 
 /* Everything an init needs, copied: it may run on a thread of its own. */
-struct plan {
+struct init {
 	struct tti_comm *comm;
 	struct tti_boot *boot;   /* local kind: made beforehand */
 	struct tti_maker *maker; /* NULL: it comes up by ids  */
@@ -36,109 +36,109 @@ struct plan {
 	tutti_unique_id ids[];
 };
 
-static void plan_free(struct plan *plan)
+static void free_init(struct init *init)
 {
-	if (plan->maker)
-		tti_maker_end(plan->maker);
-	tti_meeting_close(plan->meeting, false);
-	tti_free(plan->secret_path);
-	tti_free(plan->transport);
-	tti_free(plan->algo);
-	tti_secret_free(plan);
+	if (init->maker)
+		tti_maker_end(init->maker);
+	tti_meeting_close(init->meeting, false);
+	tti_free(init->secret_path);
+	tti_free(init->transport);
+	tti_free(init->algo);
+	tti_secret_free(init);
 }
 
-static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique_id *ids,
-			      const tutti_config *given, struct plan **out)
+static tutti_status make_init(int nranks, int rank, int nids, const tutti_unique_id *ids,
+			      const tutti_config *given, struct init **out)
 {
 	const size_t ids_bytes = (size_t)nids * sizeof(*ids);
 	tutti_config config;
-	struct plan *plan;
+	struct init *init;
 
 	TTI_TRY(tti_config_read(given, &config));
-	plan = tti_secret_zalloc(sizeof(*plan) + ids_bytes);
-	if (!plan)
+	init = tti_secret_zalloc(sizeof(*init) + ids_bytes);
+	if (!init)
 		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
-	plan->config = config;
-	plan->nids = nids;
+	init->config = config;
+	init->nids = nids;
 	if (nids > 0)
-		memcpy(plan->ids, ids, ids_bytes);
+		memcpy(init->ids, ids, ids_bytes);
 	if (config.transport)
-		plan->transport = tti_strdup(config.transport);
+		init->transport = tti_strdup(config.transport);
 	if (config.algo)
-		plan->algo = tti_strdup(config.algo);
-	plan->comm = tti_comm_create(rank, nranks, &config);
-	if (!plan->comm || (config.transport && !plan->transport) || (config.algo && !plan->algo)) {
-		tti_comm_free(plan->comm);
-		plan_free(plan);
+		init->algo = tti_strdup(config.algo);
+	init->comm = tti_comm_create(rank, nranks, &config);
+	if (!init->comm || (config.transport && !init->transport) || (config.algo && !init->algo)) {
+		tti_comm_free(init->comm);
+		free_init(init);
 		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
 	}
-	plan->config.name = NULL;
-	plan->config.transport = plan->transport;
-	plan->config.algo = plan->algo;
-	*out = plan;
+	init->config.name = NULL;
+	init->config.transport = init->transport;
+	init->config.algo = init->algo;
+	*out = init;
 	return TUTTI_OK;
 }
 
 /* Hosts that do not share the folder have each made a secret of their own. */
-static tutti_status explain_secret(const struct plan *plan, tutti_status st)
+static tutti_status explain_secret(const struct init *init, tutti_status st)
 {
 	char text[TTI_ERROR_TEXT];
 
-	if (!plan->secret_path || (st != TUTTI_EMISMATCH && st != TUTTI_ETIMEOUT))
+	if (!init->secret_path || (st != TUTTI_EMISMATCH && st != TUTTI_ETIMEOUT))
 		return st;
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	return tti_fail(st,
 			"%s; the ranks prove the secret in %s, of which all hosts need the same "
 			"copy, or TUTTI_COMM_SECRET",
-			text, plan->secret_path);
+			text, init->secret_path);
 }
 
-static tutti_status connect_and_setup(struct plan *plan)
+static tutti_status connect_and_setup(struct init *init)
 {
-	struct tti_comm *comm = plan->comm;
-	struct tti_boot *boot = plan->boot;
+	struct tti_comm *comm = init->comm;
+	struct tti_boot *boot = init->boot;
 	const int64_t began_ns = tti_now_ns();
 	tutti_status st;
 
 	tti_log_set_rank(comm->rank);
-	if (plan->maker) {
-		tti_child_follow(plan->maker, comm);
-		st = plan->maker->connect(plan->maker, comm, &boot);
+	if (init->maker) {
+		tti_child_follow(init->maker, comm);
+		st = init->maker->connect(init->maker, comm, &boot);
 		if (st == TUTTI_OK && boot)
-			st = tti_comm_setup(comm, boot, &plan->config, plan->maker->parent,
-					    plan->maker->ranks, began_ns);
-		return tti_child_unfollow(plan->maker, comm, st);
+			st = tti_comm_setup(comm, boot, &init->config, init->maker->parent,
+					    init->maker->ranks, began_ns);
+		return tti_child_unfollow(init->maker, comm, st);
 	}
 	if (!boot) {
 		const struct tti_boot_config config = {
 			.rank = comm->rank,
 			.nranks = comm->n,
-			.ids = plan->ids,
-			.nids = plan->nids,
+			.ids = init->ids,
+			.nids = init->nids,
 			.timeout_ms = comm->boot_timeout.ms,
 			.stop = &comm->stop,
 		};
 
-		st = tti_meeting_explain(plan->meeting, tti_boot_connect(&config, &boot));
-		st = explain_secret(plan, st);
+		st = tti_meeting_explain(init->meeting, tti_boot_connect(&config, &boot));
+		st = explain_secret(init, st);
 		/* Before this rank's peer info, so that no other has ended its init. */
-		tti_meeting_close(plan->meeting, st == TUTTI_OK);
-		plan->meeting = NULL;
+		tti_meeting_close(init->meeting, st == TUTTI_OK);
+		init->meeting = NULL;
 		TTI_TRY(st);
 	}
-	return tti_comm_setup(comm, boot, &plan->config, NULL, NULL, began_ns);
+	return tti_comm_setup(comm, boot, &init->config, NULL, NULL, began_ns);
 }
 
 /* Bring the communicator up; what went wrong stays readable on it. */
-static tutti_status bring_up(struct plan *plan)
+static tutti_status bring_up(struct init *init)
 {
-	struct tti_comm *comm = plan->comm;
-	tutti_status st = tti_comm_note(comm, connect_and_setup(plan));
+	struct tti_comm *comm = init->comm;
+	tutti_status st = tti_comm_note(comm, connect_and_setup(init));
 
 	/* All who are in it have it, whole or lost; who waits for this rank sees that its ports
 	 * are closed. */
-	if ((st <= TUTTI_STATUS_LOST || st == TUTTI_ESYS) && comm->boot && plan->maker &&
-	    plan->maker->is_final) {
+	if ((st <= TUTTI_STATUS_LOST || st == TUTTI_ESYS) && comm->boot && init->maker &&
+	    init->maker->is_final) {
 		tti_comm_mark_failed(comm, st <= TUTTI_STATUS_LOST ? st : TUTTI_EPEER,
 				     tti_error_text());
 		tti_comm_close_ports(comm);
@@ -151,34 +151,34 @@ static tutti_status bring_up(struct plan *plan)
 
 static void *bring_up_thread(void *self)
 {
-	struct plan *plan = self;
-	const tutti_status st = bring_up(plan);
+	struct init *init = self;
+	const tutti_status st = bring_up(init);
 
 	(void)st; /* kept in init_status */
-	plan_free(plan);
+	free_init(init);
 	return NULL;
 }
 
-static tutti_status bring_up_aside(struct plan *plan)
+static tutti_status bring_up_aside(struct init *init)
 {
-	struct tti_comm *comm = plan->comm;
+	struct tti_comm *comm = init->comm;
 
 	comm->has_init_thread = true;
 	const tutti_status st =
-		tti_thread_start(&comm->init_thread, "tutti-init", bring_up_thread, plan);
+		tti_thread_start(&comm->init_thread, "tutti-init", bring_up_thread, init);
 
 	if (st != TUTTI_OK)
 		comm->has_init_thread = false;
 	return st;
 }
 
-static tutti_status init_here(struct plan *plan, tutti_comm_t *out)
+static tutti_status init_here(struct init *init, tutti_comm_t *out)
 {
-	struct tti_comm *comm = plan->comm;
+	struct tti_comm *comm = init->comm;
 	tutti_comm_t handle;
-	tutti_status st = bring_up(plan);
+	tutti_status st = bring_up(init);
 
-	plan_free(plan);
+	free_init(init);
 	if (st == TUTTI_OK && !comm->is_outsider)
 		st = tti_handle_create(comm, &handle);
 	if (st != TUTTI_OK || comm->is_outsider) {
@@ -190,9 +190,9 @@ static tutti_status init_here(struct plan *plan, tutti_comm_t *out)
 }
 
 /* Nonblocking, or inside a group: a handle at once, the rest on a thread. */
-static tutti_status init_aside(struct plan *plan, tutti_comm_t *out)
+static tutti_status init_aside(struct init *init, tutti_comm_t *out)
 {
-	struct tti_comm *comm = plan->comm;
+	struct tti_comm *comm = init->comm;
 	const bool grouped = tti_group_is_open(), is_outsider = comm->is_outsider;
 	tutti_comm_t handle = NULL;
 	tutti_status st = tti_handle_create(comm, &handle);
@@ -200,12 +200,12 @@ static tutti_status init_aside(struct plan *plan, tutti_comm_t *out)
 	if (st == TUTTI_OK && grouped)
 		st = tti_group_add_init(handle);
 	if (st == TUTTI_OK) {
-		st = bring_up_aside(plan);
+		st = bring_up_aside(init);
 		if (st != TUTTI_OK && grouped)
 			tti_group_drop_init(handle);
 	}
 	if (st != TUTTI_OK) {
-		plan_free(plan);
+		free_init(init);
 		tti_comm_free(comm);
 		if (handle)
 			tti_handle_free(handle);
@@ -219,20 +219,20 @@ static tutti_status init_aside(struct plan *plan, tutti_comm_t *out)
 tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank, bool is_member,
 			   const tutti_config *config, tutti_comm_t *out)
 {
-	struct plan *plan = NULL;
-	const tutti_status st = make_plan(nranks, rank, 0, NULL, config, &plan);
+	struct init *init = NULL;
+	const tutti_status st = make_init(nranks, rank, 0, NULL, config, &init);
 
 	if (st != TUTTI_OK) {
 		tti_maker_end(maker);
 		return st;
 	}
-	plan->maker = maker;
-	plan->comm->is_outsider = !is_member;
+	init->maker = maker;
+	init->comm->is_outsider = !is_member;
 	if (maker->parent)
-		tti_comm_hold(plan->comm, maker->parent);
-	if ((plan->config.blocking || !is_member) && !tti_group_is_open())
-		return init_here(plan, out);
-	return init_aside(plan, out);
+		tti_comm_hold(init->comm, maker->parent);
+	if ((init->config.blocking || !is_member) && !tti_group_is_open())
+		return init_here(init, out);
+	return init_aside(init, out);
 }
 
 static tutti_status check_shape(const void *out, int nranks, int rank)
@@ -254,31 +254,31 @@ static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nid
 				const tutti_unique_id *ids, struct tti_meeting *meeting,
 				const char *secret_path, const tutti_config *config)
 {
-	struct plan *plan;
+	struct init *init;
 	tutti_status st = check_shape(out, nranks, rank);
 
 	if (st == TUTTI_OK && (!ids || nids < 1 || nids > nranks))
 		st = tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", nids,
 			      (const void *)ids, nranks);
 	if (st == TUTTI_OK)
-		st = make_plan(nranks, rank, nids, ids, config, &plan);
+		st = make_init(nranks, rank, nids, ids, config, &init);
 	if (st != TUTTI_OK) {
 		tti_meeting_close(meeting, false);
 		return st;
 	}
-	plan->meeting = meeting;
+	init->meeting = meeting;
 	if (secret_path && *secret_path) {
-		plan->secret_path = tti_strdup(secret_path);
-		if (!plan->secret_path) {
-			tti_comm_free(plan->comm);
-			plan_free(plan);
+		init->secret_path = tti_strdup(secret_path);
+		if (!init->secret_path) {
+			tti_comm_free(init->comm);
+			free_init(init);
 			return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory",
 					nranks);
 		}
 	}
-	if (plan->config.blocking && !tti_group_is_open())
-		return init_here(plan, out);
-	return init_aside(plan, out);
+	if (init->config.blocking && !tti_group_is_open())
+		return init_here(init, out);
+	return init_aside(init, out);
 }
 
 tutti_status tutti_comm_init_rank_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
@@ -313,7 +313,7 @@ tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks, tutti_unique_id
 
 /* -- All ranks in this process --------------------------------------------- */
 
-static tutti_status create_all(tutti_comm_t *handles, struct plan **plans, int nranks,
+static tutti_status create_all(tutti_comm_t *handles, struct init **inits, int nranks,
 			       const tutti_config *config)
 {
 	struct tti_boot **boots = tti_calloc((size_t)nranks, sizeof(struct tti_boot *));
@@ -323,11 +323,11 @@ static tutti_status create_all(tutti_comm_t *handles, struct plan **plans, int n
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", nranks);
 	st = tti_boot_local_create(nranks, NULL, boots);
 	for (int rank = 0; rank < nranks && st == TUTTI_OK; rank++) {
-		st = make_plan(nranks, rank, 0, NULL, config, &plans[rank]);
+		st = make_init(nranks, rank, 0, NULL, config, &inits[rank]);
 		if (st == TUTTI_OK) {
-			plans[rank]->boot = boots[rank];
+			inits[rank]->boot = boots[rank];
 			boots[rank] = NULL;
-			st = tti_handle_create(plans[rank]->comm, &handles[rank]);
+			st = tti_handle_create(inits[rank]->comm, &handles[rank]);
 		}
 	}
 	for (int rank = 0; rank < nranks; rank++)
@@ -337,17 +337,17 @@ static tutti_status create_all(tutti_comm_t *handles, struct plan **plans, int n
 }
 
 /* All come up at once, each on a thread; all are waited for. */
-static tutti_status start_all(struct plan **plans, int nranks)
+static tutti_status start_all(struct init **inits, int nranks)
 {
 	struct tti_comm **comms = tti_calloc((size_t)nranks, sizeof(struct tti_comm *));
 	tutti_status st = comms ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "%d ranks", nranks);
 	int started = 0;
 
 	while (started < nranks && st == TUTTI_OK) {
-		comms[started] = plans[started]->comm;
-		st = bring_up_aside(plans[started]);
+		comms[started] = inits[started]->comm;
+		st = bring_up_aside(inits[started]);
 		if (st == TUTTI_OK)
-			plans[started++] = NULL;
+			inits[started++] = NULL;
 	}
 	for (int rank = 0; rank < started; rank++) {
 		struct tti_comm *comm = comms[rank];
@@ -367,33 +367,33 @@ static tutti_status start_all(struct plan **plans, int nranks)
 
 tutti_status tutti_comm_init_all(tutti_comm_t *out, int nranks, const tutti_config *config)
 {
-	struct plan **plans;
+	struct init **inits;
 	tutti_comm_t *handles;
 	tutti_status st;
 
 	TTI_TRY(check_shape(out, nranks, 0));
-	plans = tti_calloc((size_t)nranks, sizeof(struct plan *));
+	inits = tti_calloc((size_t)nranks, sizeof(struct init *));
 	handles = tti_calloc((size_t)nranks, sizeof(tutti_comm_t));
-	st = plans && handles ? create_all(handles, plans, nranks, config)
+	st = inits && handles ? create_all(handles, inits, nranks, config)
 			      : tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", nranks);
 	if (st == TUTTI_OK)
-		st = start_all(plans, nranks);
+		st = start_all(inits, nranks);
 	if (st == TUTTI_OK)
 		memcpy(out, handles, (size_t)nranks * sizeof(*out));
 	for (int rank = 0; st != TUTTI_OK && handles && rank < nranks; rank++) {
 		struct tti_comm *comm = handles[rank]          ? atomic_load(&handles[rank]->comm)
-					: plans && plans[rank] ? plans[rank]->comm
+					: inits && inits[rank] ? inits[rank]->comm
 							       : NULL;
 
-		if (comm && plans[rank] && !comm->boot)
-			tti_boot_close(plans[rank]->boot);
+		if (comm && inits[rank] && !comm->boot)
+			tti_boot_close(inits[rank]->boot);
 		tti_comm_free(comm);
 		if (handles[rank])
 			tti_handle_free(handles[rank]);
-		if (plans[rank])
-			plan_free(plans[rank]);
+		if (inits[rank])
+			free_init(inits[rank]);
 	}
-	tti_free(plans);
+	tti_free(inits);
 	tti_free(handles);
 	return st;
 }

@@ -376,7 +376,7 @@ static void assign_nics(const struct tti_comm *comm)
 		tti_nics_assign(&comm->wires, comm->ports[i], comm->port_of, (uint8_t)i);
 }
 
-static tutti_status plan(struct setup *setup)
+static tutti_status agree_on_plan(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
 	struct tti_agreed agreed;
@@ -486,7 +486,7 @@ static tutti_status begin_first(struct setup *setup, const char *names)
 		take_figures(setup, &setup->peers.tune->figures, "`tutti tune`");
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());
-	TTI_TRY(plan(setup));
+	TTI_TRY(agree_on_plan(setup));
 	TTI_TRY(tune(setup));
 	tti_peers_release(&setup->peers);
 	return TUTTI_OK;
