@@ -5,8 +5,7 @@
  * Build:  cc 01_hello_all_reduce.c -o hello $(pkg-config --cflags --libs tutti)
  * Run:    tutti run -n 4 ./hello
  *
- * With another launcher, say where the ranks meet: a new file that all can see.
- *         TUTTI_COMM_FILE=/tmp/hello.id mpirun -n 4 ./hello
+ * Other launchers, as mpirun, srun and torchrun, start it in the same way.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,8 @@
 
 #define COUNT 1000
 
-/* Every call returns a status. What was wrong, where, and what helps, is the
- * text of tutti_last_error(). */
+/* Every call returns a status. tutti_last_error() says what was wrong, where,
+ * and what helps. */
 static void check(tutti_status status, const char *what)
 {
 	if (status != TUTTI_OK) {
@@ -32,7 +31,7 @@ int main(void)
 	tutti_comm_t comm;
 
 	/* A communicator is a group of processes (its ranks) that work
-	 * together. This one holds all that the launcher started. */
+	 * together. This one has all processes that the launcher started. */
 	check(tutti_comm_init_env(&comm, NULL), "tutti_comm_init_env");
 	check(tutti_comm_rank(comm, &rank), "tutti_comm_rank");
 	check(tutti_comm_count(comm, &nranks), "tutti_comm_count");
@@ -41,7 +40,7 @@ int main(void)
 		send[i] = (float)(rank + i);
 
 	/* All ranks call this with the same count, type and operation. The last
-	 * argument is a stream; NULL means: done when the call returns. */
+	 * argument is a stream; with NULL the call is done when it returns. */
 	check(tutti_all_reduce(send, recv, COUNT, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL),
 	      "tutti_all_reduce");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that are threads of one process: no launcher and no network needed.
+/* Ranks that are threads of one process: they need no launcher and no network.
  * The threads take turns in telling all others their number.
  *
  * Run:    ./02_threads [THREADS]
@@ -20,7 +20,7 @@ struct worker {
 	int failed;
 };
 
-/* Broadcast from `root` and look at what came. */
+/* Broadcast from `root` and check what came. */
 static int one_turn(tutti_comm_t comm, int rank, int root)
 {
 	int data[COUNT];
@@ -53,7 +53,7 @@ static void *work(void *arg)
 		tutti_comm_abort(worker->comm);
 		return NULL;
 	}
-	/* All ranks destroy; it waits for those that are not there yet. */
+	/* Each rank frees its own handle; that waits for no other rank. */
 	worker->failed = tutti_comm_destroy(worker->comm) != TUTTI_OK;
 	return NULL;
 }

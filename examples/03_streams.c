@@ -2,8 +2,8 @@
 /* Streams: communicate while you compute.
  *
  * A call on a stream returns at once and is done later, in the order of the
- * stream, by a thread of the library. Its buffers are the library's until then;
- * an event tells when.
+ * stream, by a thread of the library. Its buffers belong to the library until
+ * then; an event tells when.
  *
  * Run:    tutti run -n 4 ./03_streams
  */

@@ -44,7 +44,7 @@ int main(void)
 		check(tutti_recv(received, COUNT, TUTTI_INT64, prev, comm, NULL), "tutti_recv");
 		check(tutti_group_end(), "tutti_group_end");
 
-		/* After `round` rounds we hold what started that far behind us. */
+		/* After `round` rounds this rank has what started so many ranks before it. */
 		const int from = (rank + nranks - round) % nranks;
 
 		for (int i = 0; i < COUNT; i++)

@@ -37,7 +37,7 @@ static int best_nic(tutti_topo_t topo, int from, tutti_topo_path *best)
 		if (strcmp(node_at(topo, i).type, "NET"))
 			continue;
 		check(tutti_topo_get_path(topo, from, i, &path), "tutti_topo_get_path");
-		/* Of two that are equally fast, the one that is sooner there. */
+		/* If two are equally fast, take the one with less latency. */
 		if (nic < 0 || path.gbps > best->gbps ||
 		    (path.gbps >= best->gbps && path.latency_ns < best->latency_ns)) {
 			*best = path;

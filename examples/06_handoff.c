@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From one group of ranks to another: the first half of the ranks are a stage of a pipeline
- * that all hold the same activations; the others get them, first whole, then a part each.
+/* From one group of ranks to another. The first half of the ranks are a stage of a pipeline,
+ * which all hold the same activations. The others get them, first whole, then a part each.
  *
  * Run:    tutti run -n 6 ./06_handoff
  */
@@ -38,7 +38,7 @@ int main(void)
 	check(tutti_comm_rank(comm, &rank), "tutti_comm_rank");
 	check(tutti_comm_count(comm, &nranks), "tutti_comm_count");
 
-	/* All ranks name the same sides. With one rank it is on both. */
+	/* All ranks name the same sides. A single rank is on both. */
 	const int half = (nranks + 1) / 2, later = nranks > 1 ? nranks - half : 1;
 	int *ranks = malloc((size_t)(half + later) * sizeof(*ranks));
 
@@ -58,7 +58,7 @@ int main(void)
 	if (rank >= nranks - later)
 		wrong += count_wrong(recv, 0, COUNT);
 
-	/* Now each of them gets its own part alone. */
+	/* Now each of them gets only its own part. */
 	to.sharded = 1;
 	check(tutti_handoff(send, recv, COUNT, TUTTI_FLOAT32, &from, &to, comm, NULL),
 	      "tutti_handoff");

@@ -2,9 +2,9 @@
 /* Train on through the death of ranks.
  *
  * Each rank pulls the model w towards its own value; averaged over all, w goes to the mean
- * of their values. Two ranks are killed on the way. Whoever notices revokes the
- * communicator, so that all notice; the others shrink it to those that are left, take the
- * model and the step from the first of them, and go on.
+ * of their values. Two ranks are killed on the way. A rank that notices revokes the
+ * communicator, so that all notice. The survivors shrink it, take the model and the step from
+ * the first of them, and go on.
  *
  *     ./07_survive 5 */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, usleep() */
@@ -20,7 +20,7 @@
 
 #define STEPS 300
 
-/* Where the ranks, forked, find the id that the first of them made. */
+/* Where the forked ranks find the id that the first of them made. */
 struct meeting {
 	_Atomic int has_id;
 	tutti_unique_id id;
@@ -47,7 +47,7 @@ static tutti_status train(tutti_comm_t comm, int me, int nranks, struct state *s
 	return TUTTI_OK;
 }
 
-/* A communicator of those that are left, who agree on where they are. */
+/* Make a communicator of the survivors, and agree on the step and the model. */
 static tutti_status recover(tutti_comm_t *comm, struct state *state)
 {
 	tutti_comm_t old = *comm;

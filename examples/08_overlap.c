@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data-parallel training: while the gradient of one part of the model is averaged over all
- * ranks, the next part's is computed. The gradients lie in memory that all ranks of the host
- * address, so that each byte is moved once; the calls, the same in every step, are made ready
- * once; and they run on a stream, beside the computation.
+ * ranks, that of the next part is computed. The gradients lie in memory that all ranks of the
+ * host address, so each byte is moved once. The calls are the same in every step, so they are
+ * persistent calls. They run on a stream, beside the computation.
  *
- * The model is one linear layer. The labels of each rank are wrong by something, which is zero
- * on average over the ranks: only together do they find the true weights.
+ * The model is one linear layer. The labels of each rank are wrong by an amount that is zero on
+ * average over the ranks: only together do they find the true weights.
  *
  * Run:    tutti run -n 4 ./08_overlap
  */
@@ -37,7 +37,7 @@ static float true_weight(int i)
 	return (float)(i * 7 % 11) / 11;
 }
 
-/* Samples are rows of a Hadamard matrix, so that every direction is learnt alike. */
+/* Samples are rows of a Hadamard matrix, so that all directions are learnt equally fast. */
 static void make_data(float wrong_by)
 {
 	for (int s = 0; s < INPUTS; s++)
@@ -87,15 +87,17 @@ int main(void)
 	call.count = PER_PART;
 	for (int part = 0; part < PARTS; part++) {
 		call.send = call.recv = gradient + part * PER_PART;
-		check(tutti_persistent_create(&call, comm, &average[part]), "tutti_persistent_create");
+		check(tutti_persistent_create(&call, comm, &average[part]),
+		      "tutti_persistent_create");
 	}
 	make_data((float)rank - (float)(nranks - 1) / 2);
 	for (int step = 0; step < STEPS; step++) {
 		for (int part = 0; part < PARTS; part++) {
 			backward(part, gradient + part * PER_PART);
-			check(tutti_persistent_start(average[part], stream), "tutti_persistent_start");
+			check(tutti_persistent_start(average[part], stream),
+			      "tutti_persistent_start");
 		}
-		/* Most are done by now. */
+		/* Most of the calls are done by now. */
 		for (int part = 0; part < PARTS; part++) {
 			check(tutti_persistent_wait(average[part]), "tutti_persistent_wait");
 			for (int i = part * PER_PART; i < (part + 1) * PER_PART; i++)
@@ -103,7 +105,7 @@ int main(void)
 		}
 	}
 
-	/* All ranks must have the same model, to the bit, and it must be the true one. */
+	/* All ranks must have the same model, bit by bit, and it must be the true one. */
 	check(tutti_all_reduce(weights, largest, OUTPUTS * INPUTS, TUTTI_FLOAT32, TUTTI_MAX, comm,
 			       NULL),
 	      "tutti_all_reduce");

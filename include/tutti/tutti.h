@@ -51,7 +51,8 @@
  * does. A struct has a typedef of the name of its tag.
  *
  * Errors: every function returns a tutti_status, which the caller must check. tutti_last_error()
- * says what was wrong, where, and what helps. */
+ * says what was wrong, where, and what helps. Compilers warn of a call whose status is not used;
+ * where that is meant, write `(void)!tutti_comm_rank(comm, &rank)`, as `(void)` alone does not do. */
 
 #include <stddef.h>
 #include <stdint.h>
