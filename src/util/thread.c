@@ -62,6 +62,14 @@ void tti_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
+void tti_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until_ns)
+{
+	const struct timespec until = { .tv_sec = until_ns / 1000000000,
+					.tv_nsec = until_ns % 1000000000 };
+
+	(void)pthread_cond_timedwait(cond, lock, &until);
+}
+
 tutti_status tti_thread_start(pthread_t *out, const char *name, void *(*run)(void *), void *self)
 {
 	sigset_t mask, old;

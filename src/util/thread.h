@@ -23,6 +23,8 @@ void tti_thread_low_latency(void);
 
 /* Waits on it have deadlines of CLOCK_MONOTONIC. */
 void tti_cond_init(pthread_cond_t *cond);
+/* Wait on such a one until it is signalled, or until_ns; may return early. */
+void tti_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until_ns);
 
 /* CPUs this thread may run on (sched_getaffinity and the cgroup's quota), >= 1. */
 int tti_cpu_count(void);

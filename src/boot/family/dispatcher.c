@@ -151,6 +151,17 @@ static void tell_missed(struct tti_dispatcher *dispatcher, struct tti_mailbox *m
 	}
 }
 
+/* A mailbox takes mail. The lock is held around it. */
+static void hand_over(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox, int from,
+		      const struct tti_mail *mail, size_t nbytes)
+{
+	if (!mailbox->take)
+		return;
+	begin_call(dispatcher, mailbox);
+	mailbox->take(mailbox, from, mail, nbytes - TTI_MAIL_HEAD);
+	end_call(dispatcher, mailbox);
+}
+
 void tti_dispatcher_open(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
 {
 	struct tti_stray *stray;
@@ -159,9 +170,7 @@ void tti_dispatcher_open(struct tti_dispatcher *dispatcher, struct tti_mailbox *
 	mailbox->next = dispatcher->mailboxes;
 	dispatcher->mailboxes = mailbox;
 	while ((stray = find_stray(dispatcher, mailbox->context))) {
-		begin_call(dispatcher, mailbox);
-		mailbox->take(mailbox, stray->from, &stray->mail, stray->nbytes - TTI_MAIL_HEAD);
-		end_call(dispatcher, mailbox);
+		hand_over(dispatcher, mailbox, stray->from, &stray->mail, stray->nbytes);
 		tti_free(stray);
 	}
 	tell_missed(dispatcher, mailbox);
@@ -236,11 +245,19 @@ static void keep(struct tti_dispatcher *dispatcher, int from, const struct tti_m
 	dispatcher->strays_end = &stray->next;
 }
 
+tutti_status tti_dispatcher_send(struct tti_boot *carrier, int to, struct tti_mail *mail,
+				 const void *data, size_t nbytes)
+{
+	if (nbytes > 0)
+		memcpy(mail->data, data, nbytes);
+	return carrier->ops->mail(carrier, to, mail, TTI_MAIL_HEAD + nbytes);
+}
+
 static void say_closed(struct tti_boot *carrier, int to, uint64_t context)
 {
-	const struct tti_mail mail = { .context = context, .kind = TTI_MAIL_CLOSED };
+	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_CLOSED };
 
-	if (carrier->ops->mail(carrier, to, &mail, TTI_MAIL_HEAD) != TUTTI_OK)
+	if (tti_dispatcher_send(carrier, to, &mail, NULL, 0) != TUTTI_OK)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "no answer to rank %d: %s", to, tti_error_text());
 }
 
@@ -254,13 +271,10 @@ void tti_dispatcher_take(struct tti_boot *carrier, int from, const struct tti_ma
 	pthread_mutex_lock(&dispatcher->lock);
 	mailbox = find(dispatcher, mail->context);
 	closed = !mailbox && was_closed(dispatcher, mail->context);
-	if (mailbox) {
-		begin_call(dispatcher, mailbox);
-		mailbox->take(mailbox, from, mail, nbytes - TTI_MAIL_HEAD);
-		end_call(dispatcher, mailbox);
-	} else if (!closed && mail->kind != TTI_MAIL_ASK && mail->kind != TTI_MAIL_CLOSED) {
+	if (mailbox)
+		hand_over(dispatcher, mailbox, from, mail, nbytes);
+	else if (!closed && mail->kind != TTI_MAIL_ASK && mail->kind != TTI_MAIL_CLOSED)
 		keep(dispatcher, from, mail, nbytes);
-	}
 	pthread_mutex_unlock(&dispatcher->lock);
 	if (closed && (mail->kind == TTI_MAIL_ASK || mail->kind == TTI_MAIL_FAILURE))
 		say_closed(carrier, from, mail->context);
@@ -297,6 +311,8 @@ void tti_dispatcher_down(struct tti_dispatcher *dispatcher, int peer, enum tti_d
 		mailbox->is_due = mailbox != teller;
 	while ((due = find_due(dispatcher))) {
 		due->is_due = false;
+		if (!due->down)
+			continue;
 		begin_call(dispatcher, due);
 		due->down(due, peer, how, why);
 		end_call(dispatcher, due);

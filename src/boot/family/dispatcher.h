@@ -65,10 +65,10 @@ struct tti_mailbox {
 	uint64_t context;
 	int calling; /* calls of it under way */
 	bool is_due; /* it is still to be told who is gone */
-	/* nbytes of data. */
+	/* nbytes of data. NULL: mail is dropped. */
 	void (*take)(struct tti_mailbox *mailbox, int from, const struct tti_mail *mail,
 		     size_t nbytes);
-	/* `why` says in words what happened to the rank. */
+	/* `why` says in words what happened to the rank. NULL: nobody wants to know. */
 	void (*down)(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why);
 	/* Mail from that rank came before the mailbox was opened, and there was no memory to keep it. NULL: it
 	 * is sent again anyway. */
@@ -113,6 +113,12 @@ bool tti_dispatcher_knows(struct tti_dispatcher *dispatcher, uint64_t context);
 bool tti_dispatcher_is_down(struct tti_dispatcher *dispatcher, int peer);
 /* The first rank that died, as far as was heard here; -1: none. */
 int tti_dispatcher_fallen(struct tti_dispatcher *dispatcher);
+
+/* Send mail, of which context, kind and seq are filled in, to a rank of the carrier. Does not wait.
+ * nbytes <= TTI_MAIL_DATA. */
+TUTTI_CHECKED tutti_status tti_dispatcher_send(struct tti_boot *carrier, int to,
+					       struct tti_mail *mail, const void *data,
+					       size_t nbytes);
 
 /* For carriers: mail came, of nbytes from its head on. */
 void tti_dispatcher_take(struct tti_boot *carrier, int from, const struct tti_mail *mail,

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "util/clock.h"
 #include "util/error.h"
@@ -36,15 +35,12 @@ static tutti_status fail(struct tti_boot_local *local, tutti_status status, int 
 	return tti_fail((tutti_status)world->broken.status, "%s", world->broken.text);
 }
 
-static void nap(struct tti_boot_local_world *world, pthread_cond_t *cond, int64_t deadline_ns)
+static void nap(struct tti_boot_local_world *world, int64_t deadline_ns)
 {
-	const int64_t slice =
-		tti_now_ns() + (world->stop ? TTI_BOOT_NAP_MS : 60000) * TTI_NS_PER_MS;
-	const int64_t until = slice < deadline_ns ? slice : deadline_ns;
-	const struct timespec time = { .tv_sec = until / 1000000000,
-				       .tv_nsec = until % 1000000000 };
+	const int64_t slice_ns = tti_deadline(world->stop ? TTI_BOOT_NAP_MS : 60000);
 
-	(void)pthread_cond_timedwait(cond, &world->lock, &time);
+	tti_cond_wait_until(&world->changed, &world->lock,
+			    slice_ns < deadline_ns ? slice_ns : deadline_ns);
 }
 
 /* Whether waiting is in vain, apart from the deadline. */
@@ -144,7 +140,7 @@ static tutti_status await(struct tti_boot_local *local, struct tti_boot_local_ga
 				    n == 1 ? "" : "s", text, world->nranks,
 				    (long long)world->timeout_ms);
 		}
-		nap(world, &world->changed, deadline_ns);
+		nap(world, deadline_ns);
 	}
 	return TUTTI_OK;
 }

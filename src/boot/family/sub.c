@@ -112,16 +112,6 @@ static struct tti_letter *find_letter(struct tti_sub *sub, int peer)
 	return NULL;
 }
 
-static void nap(struct tti_sub *sub, int64_t deadline_ns)
-{
-	const int64_t slice = tti_now_ns() + TTI_BOOT_NAP_MS * TTI_NS_PER_MS;
-	const int64_t until = slice < deadline_ns ? slice : deadline_ns;
-	const struct timespec time = { .tv_sec = until / 1000000000,
-				       .tv_nsec = until % 1000000000 };
-
-	(void)pthread_cond_timedwait(&sub->came, &sub->lock, &time);
-}
-
 /* Why a wait for `peer` has ended without a letter. */
 static tutti_status give_up(struct tti_sub *sub, int peer, const char *what, tutti_status st,
 			    bool stopped)
@@ -157,6 +147,11 @@ static tutti_status ask(struct tti_sub *sub, int peer, bool is_late, char *text,
 	return st == TUTTI_AGAIN && is_late ? TUTTI_ETIMEOUT : st;
 }
 
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64_t deadline_ns,
 			  struct tti_letter **out)
 {
@@ -187,7 +182,8 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 			ask_ns = tti_deadline(TTI_BOOT_NAP_MS);
 			st = ask(sub, peer, false, why, sizeof(why));
 		} else
-			nap(sub, deadline_ns);
+			tti_cond_wait_until(&sub->came, &sub->lock,
+					    earlier(tti_deadline(TTI_BOOT_NAP_MS), deadline_ns));
 	}
 	lost = sub->lost;
 	pthread_mutex_unlock(&sub->lock);
@@ -425,28 +421,11 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 
 /* -- Not coming ----------------------------------------------------------------------- */
 
-static void drop_mail(struct tti_mailbox *mailbox, int from, const struct tti_mail *mail,
-		      size_t nbytes)
-{
-	(void)mailbox;
-	(void)from;
-	(void)mail;
-	(void)nbytes;
-}
-
-static void ignore_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
-{
-	(void)mailbox;
-	(void)peer;
-	(void)how;
-	(void)why;
-}
-
 void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *ranks, int n,
 			  int rank)
 {
 	struct tti_boot *carrier = tti_boot_carrier(parent);
-	struct tti_mailbox mailbox = { .context = context, .take = drop_mail, .down = ignore_down };
+	struct tti_mailbox mailbox = { .context = context };
 	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_FAILURE };
 	struct tti_failure failure = { .status = TUTTI_EPEER, .failed_rank = rank, .origin = rank };
 	char name[TTI_BOOT_NAME], why[TTI_FAILURE_TEXT];
@@ -458,14 +437,13 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 	else
 		(void)snprintf(name, sizeof(name), "rank %d", rank);
 	(void)snprintf(failure.text, sizeof(failure.text), "%s gave up: %.500s", name, why);
-	memcpy(mail.data, &failure, sizeof(failure));
 	tti_dispatcher_open(&carrier->dispatcher, &mailbox);
 	for (int i = 0; i < n; i++) {
 		const int peer = ranks ? ranks[i] : i;
 
 		if (peer != parent->rank &&
-		    carrier->ops->mail(carrier, tti_boot_carrier_rank(parent, peer), &mail,
-				       TTI_MAIL_HEAD + sizeof(failure)) != TUTTI_OK)
+		    tti_dispatcher_send(carrier, tti_boot_carrier_rank(parent, peer), &mail,
+					&failure, sizeof(failure)) != TUTTI_OK)
 			tti_log(TTI_LOG_WARN, TTI_BOOT, "no failure notification to rank %d: %s",
 				peer, tti_error_text());
 	}

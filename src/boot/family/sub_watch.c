@@ -43,10 +43,7 @@ tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind
 {
 	struct tti_mail mail = { .context = sub->mailbox.context, .kind = kind, .seq = seq };
 
-	if (nbytes > 0)
-		memcpy(mail.data, data, nbytes);
-	return sub->carrier->ops->mail(sub->carrier, sub->member[peer], &mail,
-				       TTI_MAIL_HEAD + nbytes);
+	return tti_dispatcher_send(sub->carrier, sub->member[peer], &mail, data, nbytes);
 }
 
 void tti_sub_end_exchange(struct tti_sub *sub)

@@ -187,7 +187,7 @@ tutti_status tti_boot_id_create(tutti_unique_id *out)
 	randombytes_buf(id.secret, sizeof(id.secret));
 	tti_id_encode(&id, out);
 
-	status = tti_root_detach(fd, id.secret, params->boot_timeout_ms);
+	status = tti_root_start(fd, id.secret, params->boot_timeout_ms, NULL);
 	sodium_memzero(&id, sizeof(id));
 	return status;
 }

@@ -516,8 +516,8 @@ static tutti_status open_root(struct tti_root *root, int listen_fd)
 	return tti_acceptor_open(&root->acceptor);
 }
 
-static tutti_status start(int listen_fd, const uint8_t *secret, int64_t timeout_ms, bool detached,
-			  struct tti_root **out)
+tutti_status tti_root_start(int listen_fd, const uint8_t *secret, int64_t timeout_ms,
+			    struct tti_root **out)
 {
 	struct tti_root *root = tti_secret_zalloc(sizeof(*root));
 	tutti_status status;
@@ -528,7 +528,7 @@ static tutti_status start(int listen_fd, const uint8_t *secret, int64_t timeout_
 		return tti_fail(TUTTI_ENOMEM, "no memory for the root");
 	}
 	memcpy(root->secret, secret, sizeof(root->secret));
-	root->detached = detached;
+	root->detached = !out;
 	root->start_ns = tti_now_ns();
 	root->end_ns = tti_deadline(timeout_ms);
 	status = open_root(root, listen_fd);
@@ -538,24 +538,13 @@ static tutti_status start(int listen_fd, const uint8_t *secret, int64_t timeout_
 		destroy(root);
 		return status;
 	}
-	if (detached)
+	if (!out) {
 		(void)pthread_detach(thread);
-	else
-		root->thread = thread;
-	if (out)
-		*out = root;
+		return TUTTI_OK;
+	}
+	root->thread = thread;
+	*out = root;
 	return TUTTI_OK;
-}
-
-tutti_status tti_root_detach(int listen_fd, const uint8_t *secret, int64_t timeout_ms)
-{
-	return start(listen_fd, secret, timeout_ms, true, NULL);
-}
-
-tutti_status tti_root_start(int listen_fd, const uint8_t *secret, int64_t timeout_ms,
-			    struct tti_root **out)
-{
-	return start(listen_fd, secret, timeout_ms, false, out);
 }
 
 void tti_root_join(struct tti_root *root, enum tti_root_end how)

@@ -16,12 +16,9 @@
 
 struct tti_root;
 
-/* Serve on listen_fd, which is taken over (closed on failure too), and end when
- * all ranks have met, or after timeout_ms. */
-TUTTI_CHECKED tutti_status tti_root_detach(int listen_fd, const uint8_t *secret,
-					   int64_t timeout_ms);
-
-/* The same, to be ended with tti_root_join(). NULL is fine. */
+/* Serve on listen_fd, which is taken over (closed on failure too), and end when all ranks have met,
+ * or after timeout_ms. *out is to be ended with tti_root_join(), which NULL is fine for; out NULL: the
+ * root is detached. */
 TUTTI_CHECKED tutti_status tti_root_start(int listen_fd, const uint8_t *secret, int64_t timeout_ms,
 					  struct tti_root **out);
 

@@ -2,7 +2,6 @@
 #include "boot/watch/agreement.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "boot/base.h"
 #include "boot/family/sub.h"
@@ -51,10 +50,8 @@ static void mail(struct tti_agreement *agreement, int peer, enum tti_mail_kind k
 	struct tti_mail letter = { .context = agreement->mailbox.context, .kind = kind };
 	const size_t nbytes = bits ? agreement->words * sizeof(*bits) : 0;
 
-	if (nbytes > 0)
-		memcpy(letter.data, bits, nbytes);
-	if (agreement->carrier->ops->mail(agreement->carrier, agreement->member[peer], &letter,
-					  TTI_MAIL_HEAD + nbytes) != TUTTI_OK)
+	if (tti_dispatcher_send(agreement->carrier, agreement->member[peer], &letter, bits,
+				nbytes) != TUTTI_OK)
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "no mail to rank %d: %s", peer, tti_error_text());
 }
 
@@ -274,15 +271,6 @@ static void send_round(struct tti_agreement *agreement, const struct round *roun
 			     round->kind == TTI_MAIL_QUERY ? NULL : round->bits);
 }
 
-static void nap(struct tti_agreement *agreement)
-{
-	const int64_t until = tti_now_ns() + TTI_BOOT_NAP_MS * TTI_NS_PER_MS;
-	const struct timespec time = { .tv_sec = until / 1000000000,
-				       .tv_nsec = until % 1000000000 };
-
-	(void)pthread_cond_timedwait(&agreement->changed, &agreement->lock, &time);
-}
-
 static tutti_status fail_deadline(const struct tti_agreement *agreement, int64_t timeout_ms)
 {
 	int *missing = tti_calloc((size_t)agreement->n, sizeof(*missing));
@@ -348,7 +336,8 @@ tutti_status tti_agreement_wait(struct tti_agreement *agreement,
 		} else if (tti_left_ms(deadline_ns, 1) == 0) {
 			st = fail_deadline(agreement, config->timeout_ms);
 		} else {
-			nap(agreement);
+			tti_cond_wait_until(&agreement->changed, &agreement->lock,
+					    tti_deadline(TTI_BOOT_NAP_MS));
 		}
 	}
 	memcpy(gone, agreement->dead, agreement->words * sizeof(*gone));

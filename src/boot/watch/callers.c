@@ -55,10 +55,8 @@ static void mail(struct tti_callers *callers, int peer, enum tti_mail_kind kind,
 {
 	struct tti_mail letter = { .context = callers->mailbox.context, .kind = kind };
 
-	memcpy(letter.data, data, nbytes);
-	if (callers->carrier->ops->mail(callers->carrier,
-					tti_boot_carrier_rank(callers->parent, peer), &letter,
-					TTI_MAIL_HEAD + nbytes) != TUTTI_OK)
+	if (tti_dispatcher_send(callers->carrier, tti_boot_carrier_rank(callers->parent, peer),
+				&letter, data, nbytes) != TUTTI_OK)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "no mail to rank %d: %s", peer, tti_error_text());
 }
 
@@ -194,15 +192,6 @@ static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *l
 		take_conflict(callers, &data.conflict);
 }
 
-/* The call itself hears of a death. */
-static void down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
-{
-	(void)mailbox;
-	(void)peer;
-	(void)how;
-	(void)why;
-}
-
 /* -- Opening and closing ---------------------------------------------------------------- */
 
 tutti_status tti_callers_create(struct tti_boot *parent, uint64_t context, struct tti_callers **out)
@@ -211,7 +200,7 @@ tutti_status tti_callers_create(struct tti_boot *parent, uint64_t context, struc
 
 	if (!callers)
 		return tti_fail(TUTTI_ENOMEM, "calls of some ranks: out of memory");
-	callers->mailbox = (struct tti_mailbox){ .context = context, .take = take, .down = down };
+	callers->mailbox = (struct tti_mailbox){ .context = context, .take = take };
 	callers->parent = parent;
 	callers->carrier = tti_boot_carrier(parent);
 	pthread_mutex_init(&callers->lock, NULL);
