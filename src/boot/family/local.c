@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/family/local.h"
-
+/* The bootstrap whose ranks are threads of one process: memory only.
+ *
+ * Owner: the ranks together; the last one to close frees it. Threads: any, under the lock; callbacks
+ * run without it. */
+#include <pthread.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/base.h"
+#include "boot/boot.h"
+#include "boot/net/wire.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -14,28 +20,61 @@
 #include "util/strbuf.h"
 #include "util/thread.h"
 
+struct world;
+
+struct local {
+	struct tti_boot base;
+	struct world *world;
+	bool left; /* closed, or said goodbye */
+	uint64_t ngathers;
+
+	/* The watch. */
+	bool watching, told;
+	int calling; /* callbacks of this rank that are running */
+	struct tti_watch_events events;
+};
+
+/* An all-gather or a broadcast under way: at most two are, of even and odd number. */
+struct gather {
+	uint8_t *blobs;
+	size_t nbytes; /* of a blob        */
+	int root;      /* whose the only blob is; -1: each rank has one */
+	int arrived, copied;
+	bool *has;
+};
+
+struct world {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int nranks, nopen;
+	int64_t timeout_ms;
+	const _Atomic int *stop;
+	struct gather gathers[2];
+	bool lost;
+	struct tti_failure failure;
+	struct tti_failure broken; /* of the exchange; status 0: none */
+	struct local **ranks;
+};
+
 /* -- Waiting and failing ------------------------------------------------------------- */
 
 TUTTI_PRINTF(4, 5)
-static tutti_status fail(struct tti_boot_local *local, tutti_status status, int failed_rank,
-			 const char *fmt, ...)
+static tutti_status fail(struct local *local, tutti_status status, int failed_rank, const char *fmt,
+			 ...)
 {
-	struct tti_boot_local_world *world = local->world;
+	struct world *world = local->world;
 	va_list args;
 
 	if (world->broken.status == 0) {
-		world->broken = (struct tti_failure){ .status = status,
-						      .failed_rank = failed_rank,
-						      .origin = local->base.rank };
 		va_start(args, fmt);
-		(void)vsnprintf(world->broken.text, sizeof(world->broken.text), fmt, args);
+		world->broken = tti_failure_vmake(status, failed_rank, local->base.rank, fmt, args);
 		va_end(args);
 		pthread_cond_broadcast(&world->changed);
 	}
 	return tti_fail((tutti_status)world->broken.status, "%s", world->broken.text);
 }
 
-static void nap(struct tti_boot_local_world *world, int64_t deadline_ns)
+static void nap(struct world *world, int64_t deadline_ns)
 {
 	const int64_t slice_ns = tti_deadline(world->stop ? TTI_BOOT_NAP_MS : 60000);
 
@@ -44,9 +83,9 @@ static void nap(struct tti_boot_local_world *world, int64_t deadline_ns)
 }
 
 /* Whether waiting is in vain, apart from the deadline. */
-static tutti_status check(struct tti_boot_local *local, const char *what)
+static tutti_status check(struct local *local, const char *what)
 {
-	struct tti_boot_local_world *world = local->world;
+	struct world *world = local->world;
 
 	if (world->broken.status != 0)
 		return tti_fail_quiet((tutti_status)world->broken.status, "%s", world->broken.text);
@@ -58,9 +97,8 @@ static tutti_status check(struct tti_boot_local *local, const char *what)
 /* -- All-gather ------------------------------------------------------------------------ */
 
 /* The ranks that have not arrived; the first in *first. */
-static void format_missing(struct tti_boot_local_world *world,
-			   const struct tti_boot_local_gather *gather, char *text, size_t size,
-			   int *first, size_t *n)
+static void format_missing(struct world *world, const struct gather *gather, char *text,
+			   size_t size, int *first, size_t *n)
 {
 	int *missing = tti_calloc((size_t)world->nranks, sizeof(*missing));
 
@@ -78,22 +116,21 @@ static void format_missing(struct tti_boot_local_world *world,
 	tti_free(missing);
 }
 
-static const char *name_of(const struct tti_boot_local_gather *gather)
+static const char *name_of(const struct gather *gather)
 {
 	return gather->root >= 0 ? "broadcast" : gather->nbytes ? "all_gather" : "barrier";
 }
 
 /* Bytes of all blobs. */
-static size_t total_of(const struct tti_boot_local_world *world,
-		       const struct tti_boot_local_gather *gather)
+static size_t total_of(const struct world *world, const struct gather *gather)
 {
 	return gather->root >= 0 ? gather->nbytes : (size_t)world->nranks * gather->nbytes;
 }
 
-static tutti_status arrive(struct tti_boot_local *local, struct tti_boot_local_gather *gather,
-			   const uint8_t *blobs, int root, size_t nbytes)
+static tutti_status arrive(struct local *local, struct gather *gather, const uint8_t *blobs,
+			   int root, size_t nbytes)
 {
-	struct tti_boot_local_world *world = local->world;
+	struct world *world = local->world;
 	const int rank = local->base.rank;
 	const size_t own = root >= 0 ? 0 : (size_t)rank * nbytes;
 
@@ -118,9 +155,9 @@ static tutti_status arrive(struct tti_boot_local *local, struct tti_boot_local_g
 }
 
 /* Wait for the others: those who have left will not come. */
-static tutti_status await(struct tti_boot_local *local, struct tti_boot_local_gather *gather)
+static tutti_status await(struct local *local, struct gather *gather)
 {
-	struct tti_boot_local_world *world = local->world;
+	struct world *world = local->world;
 	const int64_t deadline_ns = tti_deadline(world->timeout_ms);
 	const char *what = name_of(gather);
 	char text[128];
@@ -146,9 +183,9 @@ static tutti_status await(struct tti_boot_local *local, struct tti_boot_local_ga
 }
 
 /* The blobs of all others; the last one to copy frees them. */
-static void copy(struct tti_boot_local *local, struct tti_boot_local_gather *gather, uint8_t *blobs)
+static void copy(struct local *local, struct gather *gather, uint8_t *blobs)
 {
-	struct tti_boot_local_world *world = local->world;
+	struct world *world = local->world;
 	const size_t total = total_of(world, gather);
 
 	if (total > 0) {
@@ -166,14 +203,14 @@ static void copy(struct tti_boot_local *local, struct tti_boot_local_gather *gat
 
 static tutti_status exchange(struct tti_boot *boot, int root, void *blobs, size_t nbytes)
 {
-	struct tti_boot_local *local = (struct tti_boot_local *)boot;
-	struct tti_boot_local_world *world = local->world;
+	struct local *local = (struct local *)boot;
+	struct world *world = local->world;
 	tutti_status status;
 
 	pthread_mutex_lock(&world->lock);
 
 	/* Nobody can be two ahead: the next one begins when all have come to this. */
-	struct tti_boot_local_gather *gather = &world->gathers[local->ngathers++ % 2];
+	struct gather *gather = &world->gathers[local->ngathers++ % 2];
 
 	status = check(local, root < 0 ? "all_gather" : "broadcast");
 	if (status == TUTTI_OK)
@@ -196,12 +233,141 @@ static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_
 	return exchange(boot, root, data, nbytes);
 }
 
+/* -- The watch -------------------------------------------------------------------------- */
+
+/* A callback runs without the lock, so that it may call back into the watch; the
+ * rank is marked as calling meanwhile, and stop waits until it is not. */
+static void begin_call(struct local *local, struct tti_watch_events *events)
+{
+	local->calling++;
+	*events = local->events;
+	pthread_mutex_unlock(&local->world->lock);
+}
+
+static void end_call(struct local *local)
+{
+	pthread_mutex_lock(&local->world->lock);
+	if (--local->calling == 0)
+		pthread_cond_broadcast(&local->world->changed);
+}
+
+/* Tell this rank the news, once; the lock is held. */
+static void tell(struct local *local)
+{
+	struct tti_watch_events events;
+
+	if (!local->watching || local->told)
+		return;
+	local->told = true;
+	begin_call(local, &events);
+	if (events.on_lost)
+		events.on_lost(events.self, &local->world->failure);
+	end_call(local);
+}
+
+static tutti_status watch_start(struct tti_boot *boot, const struct tti_watch_events *events)
+{
+	struct local *local = (struct local *)boot;
+
+	pthread_mutex_lock(&local->world->lock);
+	local->events = *events;
+	local->watching = true;
+	if (local->world->lost)
+		tell(local);
+	pthread_mutex_unlock(&local->world->lock);
+	return TUTTI_OK;
+}
+
+static void watch_notify(struct tti_boot *boot, const struct tti_failure *failure)
+{
+	struct local *local = (struct local *)boot;
+	struct world *world = local->world;
+
+	pthread_mutex_lock(&world->lock);
+	if (!world->lost && local->watching) {
+		world->lost = true;
+		world->failure = *failure;
+		world->failure.text[TTI_FAILURE_TEXT - 1] = '\0';
+		for (int rank = 0; rank < world->nranks; rank++)
+			tell(world->ranks[rank]);
+	}
+	pthread_mutex_unlock(&world->lock);
+}
+
+static void watch_ask(struct tti_boot *boot, int peer)
+{
+	struct local *local = (struct local *)boot;
+	struct local *other = local->world->ranks[peer];
+	struct tti_watch_events events;
+	struct tti_call call = { .waiting_on = -1 };
+	bool answered = false;
+
+	pthread_mutex_lock(&local->world->lock);
+	/* A rank that has not begun to watch does not answer. */
+	if (local->watching && (other->watching || other->left)) {
+		if (other->watching) {
+			begin_call(other, &events);
+			if (events.on_ask)
+				events.on_ask(events.self, &call);
+			end_call(other);
+			answered = true;
+		}
+		if (local->watching) {
+			begin_call(local, &events);
+			if (events.on_answer)
+				events.on_answer(events.self, peer, answered ? &call : NULL);
+			end_call(local);
+		}
+	}
+	pthread_mutex_unlock(&local->world->lock);
+}
+
+static void watch_stop(struct tti_boot *boot)
+{
+	struct local *local = (struct local *)boot;
+
+	pthread_mutex_lock(&local->world->lock);
+	local->watching = false;
+	local->left = true;
+	pthread_cond_broadcast(&local->world->changed);
+	while (local->calling > 0)
+		pthread_cond_wait(&local->world->changed, &local->world->lock);
+	pthread_mutex_unlock(&local->world->lock);
+}
+
+/* -- Mail ------------------------------------------------------------------------------ */
+
+static tutti_status send_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+			      size_t nbytes)
+{
+	struct local *local = (struct local *)boot;
+	struct local *to = local->world->ranks[peer];
+	bool left;
+
+	pthread_mutex_lock(&local->world->lock);
+	left = to->left;
+	pthread_mutex_unlock(&local->world->lock);
+	if (!left)
+		tti_dispatcher_take(&to->base, boot->rank, mail, nbytes);
+	return TUTTI_OK;
+}
+
+static void go_down(struct local *local)
+{
+	struct world *world = local->world;
+
+	for (int rank = 0; rank < world->nranks; rank++)
+		if (rank != local->base.rank)
+			tti_dispatcher_down(&world->ranks[rank]->base.dispatcher, local->base.rank,
+					    TTI_DOWN_LEFT, true, "left", NULL);
+}
+
 /* -- Opening and closing ------------------------------------------------------------------- */
 
-static void free_world(struct tti_boot_local_world *world)
+static void free_world(struct world *world)
 {
 	for (int i = 0; i < world->nranks && world->ranks; i++) {
-		struct tti_boot_local *local = world->ranks[i];
+		struct local *local = world->ranks[i];
 
 		if (!local)
 			continue;
@@ -221,14 +387,14 @@ static void free_world(struct tti_boot_local_world *world)
 /* The rank itself stays until all have closed: others may look at it. */
 static void close_rank(struct tti_boot *boot)
 {
-	struct tti_boot_local *local = (struct tti_boot_local *)boot;
-	struct tti_boot_local_world *world = local->world;
+	struct local *local = (struct local *)boot;
+	struct world *world = local->world;
 	bool last;
 
 	pthread_mutex_lock(&world->lock);
 	local->left = true;
 	pthread_mutex_unlock(&world->lock);
-	tti_boot_local_go_down(local);
+	go_down(local);
 	pthread_mutex_lock(&world->lock);
 	last = --world->nopen == 0;
 	pthread_cond_broadcast(&world->changed);
@@ -241,22 +407,22 @@ static const struct tti_boot_ops local_ops = {
 	.all_gather = all_gather,
 	.broadcast = broadcast,
 	.close = close_rank,
-	.watch_start = tti_boot_local_watch_start,
-	.watch_notify = tti_boot_local_watch_notify,
-	.watch_ask = tti_boot_local_watch_ask,
-	.watch_stop = tti_boot_local_watch_stop,
-	.mail = tti_boot_local_mail,
+	.watch_start = watch_start,
+	.watch_notify = watch_notify,
+	.watch_ask = watch_ask,
+	.watch_stop = watch_stop,
+	.mail = send_mail,
 };
 
-static tutti_status fill_world(struct tti_boot_local_world *world, int nranks)
+static tutti_status fill_world(struct world *world, int nranks)
 {
-	world->ranks = tti_calloc((size_t)nranks, sizeof(struct tti_boot_local *));
+	world->ranks = tti_calloc((size_t)nranks, sizeof(struct local *));
 	world->gathers[0].has = tti_calloc((size_t)nranks, sizeof(bool));
 	world->gathers[1].has = tti_calloc((size_t)nranks, sizeof(bool));
 	if (!world->ranks || !world->gathers[0].has || !world->gathers[1].has)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
 	for (int i = 0; i < nranks; i++) {
-		struct tti_boot_local *local = tti_secret_zalloc(sizeof(*local));
+		struct local *local = tti_secret_zalloc(sizeof(*local));
 
 		if (!local)
 			return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
@@ -277,7 +443,7 @@ static tutti_status fill_world(struct tti_boot_local_world *world, int nranks)
 
 tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop, struct tti_boot **out)
 {
-	struct tti_boot_local_world *world;
+	struct world *world;
 	tutti_status status;
 
 	if (nranks < 1)

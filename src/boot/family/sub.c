@@ -7,6 +7,7 @@
 
 #include <sodium.h>
 
+#include "boot/net/wire.h"
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -20,14 +21,12 @@
 /* What was in the mail will not come again. */
 static void lack_memory(struct tti_sub *sub, int from)
 {
-	struct tti_failure failure = { .status = TUTTI_EPEER,
-				       .failed_rank = sub->base.rank,
-				       .origin = sub->base.rank };
+	const int own = sub->base.rank;
 	char name[TTI_BOOT_NAME];
+	const struct tti_failure failure =
+		tti_failure_make(TUTTI_EPEER, own, own, "%s is out of memory for what rank %d sent",
+				 tti_sub_name(sub, own, name), from);
 
-	(void)snprintf(failure.text, sizeof(failure.text),
-		       "%s is out of memory for what rank %d sent",
-		       tti_sub_name(sub, sub->base.rank, name), from);
 	tti_sub_learn(sub, &failure, -1);
 }
 
@@ -80,13 +79,12 @@ static void miss(struct tti_mailbox *mailbox, int from)
 static TUTTI_PRINTF(4, 5) tutti_status
 	fail(struct tti_sub *sub, tutti_status status, int failed_rank, const char *fmt, ...)
 {
-	struct tti_failure failure = { .status = status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER,
-				       .failed_rank = failed_rank,
-				       .origin = sub->base.rank };
+	const tutti_status told = status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER;
+	struct tti_failure failure;
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(failure.text, sizeof(failure.text), fmt, args);
+	failure = tti_failure_vmake(told, failed_rank, sub->base.rank, fmt, args);
 	va_end(args);
 	tti_sub_learn(sub, &failure, -1);
 	return tti_fail(status, "%s", failure.text);
@@ -427,7 +425,7 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 	struct tti_boot *carrier = tti_boot_carrier(parent);
 	struct tti_mailbox mailbox = { .context = context };
 	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_FAILURE };
-	struct tti_failure failure = { .status = TUTTI_EPEER, .failed_rank = rank, .origin = rank };
+	struct tti_failure failure;
 	char name[TTI_BOOT_NAME], why[TTI_FAILURE_TEXT];
 
 	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
@@ -436,7 +434,7 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 					 name);
 	else
 		(void)snprintf(name, sizeof(name), "rank %d", rank);
-	(void)snprintf(failure.text, sizeof(failure.text), "%s gave up: %.500s", name, why);
+	failure = tti_failure_make(TUTTI_EPEER, rank, rank, "%s gave up: %.500s", name, why);
 	tti_dispatcher_open(&carrier->dispatcher, &mailbox);
 	for (int i = 0; i < n; i++) {
 		const int peer = ranks ? ranks[i] : i;

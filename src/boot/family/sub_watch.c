@@ -165,10 +165,7 @@ void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, cons
 {
 	struct tti_sub *sub = tti_sub_of(mailbox);
 	const int rank = tti_sub_find(sub, peer);
-	struct tti_failure failure = { .status = TUTTI_EPEER,
-				       .failed_rank = rank,
-				       .origin = sub->base.rank,
-				       .died = how == TTI_DOWN_DIED };
+	struct tti_failure failure;
 	char name[TTI_BOOT_NAME];
 
 	if (rank < 0 || rank == sub->base.rank)
@@ -178,8 +175,9 @@ void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, cons
 	 * missed there. */
 	if (how == TTI_DOWN_LEFT)
 		return;
-	(void)snprintf(failure.text, sizeof(failure.text), "%s %s", tti_sub_name(sub, rank, name),
-		       why);
+	failure = tti_failure_make(TUTTI_EPEER, rank, sub->base.rank, "%s %s",
+				   tti_sub_name(sub, rank, name), why);
+	failure.died = how == TTI_DOWN_DIED;
 	tti_sub_learn(sub, &failure, -1);
 }
 

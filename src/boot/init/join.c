@@ -230,7 +230,7 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 {
 	const struct tti_framer *framer = &contact->framer;
 
-	switch ((enum tti_frame_type)framer->head.type) {
+	switch (framer->head.type) {
 	case TTI_FRAME_NEXT:
 		return dial_next(joiner, &framer->body.card);
 	case TTI_FRAME_ALL:
@@ -238,20 +238,10 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 		return TUTTI_OK;
 	case TTI_FRAME_FAILURE:
 		return tti_sock_follow(joiner->sock, &framer->body.failure);
-	case TTI_FRAME_CHECKIN:
-	case TTI_FRAME_BLOCK:
-	case TTI_FRAME_BYE:
-	case TTI_FRAME_ASK:
-	case TTI_FRAME_ANSWER:
-	case TTI_FRAME_HERE:
-	case TTI_FRAME_MOVED:
-	case TTI_FRAME_MAIL:
-	case TTI_FRAME_MAIL_ACK:
-	case TTI_FRAME_TYPES:
-		break;
+	default:
+		return tti_sock_break(joiner->sock, TUTTI_EPROTO, -1,
+				      "the root sent a frame of type %u", framer->head.type);
 	}
-	return tti_sock_break(joiner->sock, TUTTI_EPROTO, -1, "the root sent a frame of type %u",
-			      framer->head.type);
 }
 
 static tutti_status root_is_gone(struct joiner *joiner, const struct contact *contact)

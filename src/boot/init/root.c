@@ -115,24 +115,22 @@ static void fail_all(struct tti_root *root, enum tti_log_level level, tutti_stat
 	if (root->failed)
 		return;
 	root->failed = true;
-	root->failure =
-		(struct tti_failure){ .status = status, .failed_rank = failed_rank, .origin = -1 };
 	va_start(args, fmt);
-	(void)vsnprintf(root->failure.text, sizeof(root->failure.text), fmt, args);
+	root->failure = tti_failure_vmake(status, failed_rank, -1, fmt, args);
 	va_end(args);
 	tti_log(level, TTI_BOOT, "root: %s", root->failure.text);
 	for (struct caller *at = root->callers; at; at = at->next)
 		tell(at, TTI_FRAME_FAILURE, &root->failure, sizeof(root->failure));
 }
 
-static void refuse(struct caller *caller, const char *fmt, ...) TUTTI_PRINTF(2, 3);
+TUTTI_PRINTF(2, 3)
 static void refuse(struct caller *caller, const char *fmt, ...)
 {
-	struct tti_failure failure = { .status = TUTTI_EMISMATCH, .failed_rank = -1, .origin = -1 };
+	struct tti_failure failure;
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(failure.text, sizeof(failure.text), fmt, args);
+	failure = tti_failure_vmake(TUTTI_EMISMATCH, -1, -1, fmt, args);
 	va_end(args);
 	tti_log(TTI_LOG_WARN, TTI_BOOT, "root: %s", failure.text);
 	tell(caller, TTI_FRAME_FAILURE, &failure, sizeof(failure));

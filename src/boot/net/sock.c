@@ -81,11 +81,8 @@ tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int fail
 	va_list args;
 
 	if (sock->broken.status == 0) {
-		sock->broken = (struct tti_failure){ .status = status,
-						     .failed_rank = failed_rank,
-						     .origin = sock->base.rank };
 		va_start(args, fmt);
-		(void)vsnprintf(sock->broken.text, sizeof(sock->broken.text), fmt, args);
+		sock->broken = tti_failure_vmake(status, failed_rank, sock->base.rank, fmt, args);
 		va_end(args);
 		break_off(sock);
 	}

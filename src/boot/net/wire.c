@@ -2,35 +2,23 @@
 #include "boot/net/wire.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/error.h"
 
-/* Bytes of a body of this type; SIZE_MAX: any, not kept. */
+/* Bytes of a body of this type; SIZE_MAX: any, not kept. Mail is as long as it is: check_head(). */
 static size_t body_size(uint32_t type)
 {
-	switch ((enum tti_frame_type)type) {
-	case TTI_FRAME_CHECKIN:
-		return sizeof(struct tti_wire_checkin);
-	case TTI_FRAME_NEXT:
-		return sizeof(struct tti_wire_card);
-	case TTI_FRAME_FAILURE:
-		return sizeof(struct tti_failure);
-	case TTI_FRAME_ANSWER:
-		return sizeof(struct tti_call);
-	case TTI_FRAME_BLOCK:
-		return SIZE_MAX;
-	case TTI_FRAME_ALL:
-	case TTI_FRAME_BYE:
-	case TTI_FRAME_ASK:
-	case TTI_FRAME_HERE:
-	case TTI_FRAME_MOVED:
-	case TTI_FRAME_MAIL_ACK:
-	case TTI_FRAME_MAIL: /* has a head of its own at least: check_head() */
-	case TTI_FRAME_TYPES:
-		break;
-	}
-	return 0;
+	static const size_t sizes[TTI_FRAME_TYPES] = {
+		[TTI_FRAME_CHECKIN] = sizeof(struct tti_wire_checkin),
+		[TTI_FRAME_NEXT] = sizeof(struct tti_wire_card),
+		[TTI_FRAME_FAILURE] = sizeof(struct tti_failure),
+		[TTI_FRAME_ANSWER] = sizeof(struct tti_call),
+		[TTI_FRAME_BLOCK] = SIZE_MAX,
+	};
+
+	return type < TTI_FRAME_TYPES ? sizes[type] : 0;
 }
 
 void tti_wire_clean(char *text, size_t size)
@@ -43,39 +31,26 @@ void tti_wire_clean(char *text, size_t size)
 
 static tutti_status check_body(struct tti_framer *framer)
 {
-	switch ((enum tti_frame_type)framer->head.type) {
-	case TTI_FRAME_CHECKIN:
+	const uint32_t type = framer->head.type;
+
+	if (type == TTI_FRAME_CHECKIN)
 		tti_wire_clean(framer->body.checkin.card.host, TTI_CARD_HOST);
-		break;
-	case TTI_FRAME_NEXT:
+	if (type == TTI_FRAME_NEXT)
 		tti_wire_clean(framer->body.card.host, TTI_CARD_HOST);
-		break;
-	case TTI_FRAME_FAILURE:
+	if (type == TTI_FRAME_ANSWER) {
+		tti_wire_clean(framer->body.call.text, TTI_CALL_TEXT);
+		tti_wire_clean(framer->body.call.way, TTI_WAY_TEXT);
+	}
+	if (type == TTI_FRAME_FAILURE) {
 		tti_wire_clean(framer->body.failure.text, TTI_FAILURE_TEXT);
 		if (framer->body.failure.status > TUTTI_STATUS_LOST ||
 		    framer->body.failure.status < TUTTI_EREVOKED)
 			return tti_fail_quiet(TUTTI_EPROTO, "a failure with status %d",
 					      framer->body.failure.status);
-		break;
-	case TTI_FRAME_ANSWER:
-		tti_wire_clean(framer->body.call.text, TTI_CALL_TEXT);
-		tti_wire_clean(framer->body.call.way, TTI_WAY_TEXT);
-		break;
-	case TTI_FRAME_ALL:
-	case TTI_FRAME_BLOCK:
-	case TTI_FRAME_BYE:
-	case TTI_FRAME_ASK:
-	case TTI_FRAME_HERE:
-	case TTI_FRAME_MOVED:
-	case TTI_FRAME_MAIL_ACK:
-	case TTI_FRAME_TYPES:
-		break;
-	case TTI_FRAME_MAIL:
-		if (framer->body.mail.kind == 0 || framer->body.mail.kind >= TTI_MAIL_KINDS)
-			return tti_fail_quiet(TUTTI_EPROTO, "mail of kind %u",
-					      framer->body.mail.kind);
-		break;
 	}
+	if (type == TTI_FRAME_MAIL &&
+	    (framer->body.mail.kind == 0 || framer->body.mail.kind >= TTI_MAIL_KINDS))
+		return tti_fail_quiet(TUTTI_EPROTO, "mail of kind %u", framer->body.mail.kind);
 	return TUTTI_OK;
 }
 
@@ -128,6 +103,29 @@ tutti_status tti_framer_feed(struct tti_framer *framer, const void *data, size_t
 		return TUTTI_AGAIN;
 	framer->whole = true;
 	return check_body(framer);
+}
+
+struct tti_failure tti_failure_vmake(tutti_status status, int failed_rank, int origin,
+				     const char *fmt, va_list args)
+{
+	struct tti_failure failure = { .status = status,
+				       .failed_rank = failed_rank,
+				       .origin = origin };
+
+	(void)vsnprintf(failure.text, sizeof(failure.text), fmt, args);
+	return failure;
+}
+
+struct tti_failure tti_failure_make(tutti_status status, int failed_rank, int origin,
+				    const char *fmt, ...)
+{
+	struct tti_failure failure;
+	va_list args;
+
+	va_start(args, fmt);
+	failure = tti_failure_vmake(status, failed_rank, origin, fmt, args);
+	va_end(args);
+	return failure;
 }
 
 const char *tti_failure_why(const struct tti_failure *failure, const char *name)

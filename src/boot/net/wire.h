@@ -26,6 +26,7 @@
  *
  * All numbers are little-endian, as all supported machines are. */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -154,6 +155,14 @@ void tti_outbox_flush(struct tti_outbox *out, struct tti_tunnel *tunnel);
 size_t tti_addrs_pack(const struct tti_addr *addrs, size_t n, uint8_t *out, size_t room);
 TUTTI_CHECKED tutti_status tti_addrs_unpack(const uint8_t *data, size_t nbytes, uint16_t port,
 					    struct tti_addr *out, size_t most, size_t *n);
+
+/* A failure with this text, of which died is 0. */
+TUTTI_PRINTF(4, 5)
+struct tti_failure tti_failure_make(tutti_status status, int failed_rank, int origin,
+				    const char *fmt, ...);
+TUTTI_PRINTF(4, 0)
+struct tti_failure tti_failure_vmake(tutti_status status, int failed_rank, int origin,
+				     const char *fmt, va_list args);
 
 /* What the text of news says behind the name of the failed rank: one rank has other numbers in other
  * communicators. */

@@ -80,17 +80,15 @@ void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *f
 void tti_failures_tell_dead(struct tti_watcher *watcher)
 {
 	const int fallen = tti_dispatcher_fallen(&watcher->sock->base.dispatcher);
-	struct tti_failure failure = { .status = TUTTI_EPEER,
-				       .failed_rank = fallen,
-				       .origin = watcher->sock->base.rank,
-				       .died = true };
+	struct tti_failure failure;
 	char name[TTI_BOOT_NAME];
 
 	if (fallen < 0 || tti_bit_has(watcher->left, (size_t)fallen))
 		return;
-	(void)snprintf(failure.text, sizeof(failure.text),
-		       "%s closed its connection without goodbye: it died",
-		       tti_sock_name(watcher->sock, fallen, name));
+	failure = tti_failure_make(TUTTI_EPEER, fallen, watcher->sock->base.rank,
+				   "%s closed its connection without goodbye: it died",
+				   tti_sock_name(watcher->sock, fallen, name));
+	failure.died = true;
 	tti_failures_learn(watcher, &failure, NULL);
 }
 

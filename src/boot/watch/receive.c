@@ -189,13 +189,12 @@ static void end(struct tti_conn *conn, int err)
 static void malformed(struct tti_conn *conn, const char *what, const char *why)
 {
 	struct tti_watcher *watcher = conn->watcher;
-	struct tti_failure failure = { .status = TUTTI_EPROTO,
-				       .failed_rank = conn->peer,
-				       .origin = watcher->sock->base.rank };
 	char name[TTI_BOOT_NAME];
+	const struct tti_failure failure =
+		tti_failure_make(TUTTI_EPROTO, conn->peer, watcher->sock->base.rank,
+				 "%s is not listened to any more: %s %s",
+				 tti_sock_name(watcher->sock, conn->peer, name), what, why);
 
-	(void)snprintf(failure.text, sizeof(failure.text), "%s is not listened to any more: %s %s",
-		       tti_sock_name(watcher->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
 	tti_conn_mark_failed(watcher, failure.failed_rank, TTI_DOWN_LOST, true,
 			     tti_failure_why(&failure, name));
@@ -210,7 +209,7 @@ static bool take_frame(struct tti_conn *conn)
 	if (!conn->confirmed)
 		tti_reconnect_done(conn);
 	conn->confirmed = true;
-	switch ((enum tti_frame_type)framer->head.type) {
+	switch (framer->head.type) {
 	case TTI_FRAME_FAILURE:
 		if (framer->body.failure.failed_rank < -1 ||
 		    framer->body.failure.failed_rank >= conn->watcher->sock->base.nranks) {
@@ -241,15 +240,10 @@ static bool take_frame(struct tti_conn *conn)
 		return true;
 	case TTI_FRAME_HERE:
 		return true;
-	case TTI_FRAME_BLOCK:
-	case TTI_FRAME_CHECKIN:
-	case TTI_FRAME_NEXT:
-	case TTI_FRAME_ALL:
-	case TTI_FRAME_TYPES:
-		break;
+	default:
+		malformed(conn, BROKE, "an unexpected frame");
+		return false;
 	}
-	malformed(conn, BROKE, "an unexpected frame");
-	return false;
 }
 
 void tti_receive_handle(struct tti_event_handler *handler, uint32_t events)

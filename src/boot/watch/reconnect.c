@@ -142,15 +142,13 @@ static void lose(struct tti_reconnect *reconnect)
 {
 	struct tti_watcher *watcher = reconnect->watcher;
 	const bool ring = reconnect->role != TTI_CONN_PAIR, is_refused = reconnect->refused;
-	struct tti_failure failure = { .status = TUTTI_EPEER,
-				       .failed_rank = reconnect->peer,
-				       .origin = watcher->sock->base.rank,
-				       .died = is_refused && !reconnect->fresh };
+	struct tti_failure failure;
 	char name[TTI_BOOT_NAME], why[WHY];
 
 	describe(reconnect, why, sizeof(why));
-	(void)snprintf(failure.text, sizeof(failure.text), "%s %s",
-		       tti_sock_name(watcher->sock, failure.failed_rank, name), why);
+	failure = tti_failure_make(TUTTI_EPEER, reconnect->peer, watcher->sock->base.rank, "%s %s",
+				   tti_sock_name(watcher->sock, reconnect->peer, name), why);
+	failure.died = is_refused && !reconnect->fresh;
 	end(reconnect);
 	if (watcher->quitting)
 		return;
@@ -299,6 +297,26 @@ int64_t tti_reconnect_step(struct tti_watcher *watcher)
 
 /* -- Beginning and ending ---------------------------------------------------------------- */
 
+/* There is no memory to make it anew. `what` happened to it. */
+static void fail_memory(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
+			enum tti_reconnect_why why, const char *what)
+{
+	char name[TTI_BOOT_NAME];
+	const struct tti_failure failure =
+		tti_failure_make(TUTTI_EPEER, peer, watcher->sock->base.rank,
+				 "no memory to make the connection to %s anew, which %s",
+				 tti_sock_name(watcher->sock, peer, name), what);
+
+	if (role == TTI_CONN_PAIR) {
+		tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST, true,
+				     "cannot be reached any more: no memory to make its "
+				     "connection anew");
+		tti_conn_no_answer(watcher, peer, false);
+	} else if (why != TTI_RECONNECT_UNACKED && !watcher->quitting) {
+		tti_failures_learn(watcher, &failure, NULL);
+	}
+}
+
 static struct tti_reconnect *make(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 				  enum tti_reconnect_why why)
 {
@@ -308,33 +326,19 @@ static struct tti_reconnect *make(struct tti_watcher *watcher, enum tti_conn_rol
 	struct tti_reconnect *reconnect = tti_zalloc(sizeof(*reconnect));
 	char name[TTI_BOOT_NAME];
 
-	tti_sock_name(watcher->sock, peer, name);
 	if (!reconnect) {
-		struct tti_failure failure = { .status = TUTTI_EPEER,
-					       .failed_rank = peer,
-					       .origin = watcher->sock->base.rank };
-
-		(void)snprintf(failure.text, sizeof(failure.text),
-			       "no memory to make the connection to %s anew, which %s", name,
-			       what[why]);
-		if (role == TTI_CONN_PAIR) {
-			tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST, true,
-					     "cannot be reached any more: no memory to make its "
-					     "connection anew");
-			tti_conn_no_answer(watcher, peer, false);
-		} else if (why != TTI_RECONNECT_UNACKED && !watcher->quitting)
-			tti_failures_learn(watcher, &failure, NULL);
+		fail_memory(watcher, role, peer, why, what[why]);
 		return NULL;
 	}
-	tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s %s: it is made anew", name,
-		what[why]);
-	reconnect->watcher = watcher;
-	reconnect->role = role;
-	reconnect->peer = peer;
-	reconnect->deadline_ns = tti_deadline(CLOSED_MS);
-	reconnect->backoff_ms = BACKOFF_MS;
-	reconnect->fresh = why == TTI_RECONNECT_FRESH;
-	reconnect->next = watcher->reconnects;
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s %s: it is made anew",
+		tti_sock_name(watcher->sock, peer, name), what[why]);
+	*reconnect = (struct tti_reconnect){ .watcher = watcher,
+					     .next = watcher->reconnects,
+					     .role = role,
+					     .peer = peer,
+					     .deadline_ns = tti_deadline(CLOSED_MS),
+					     .backoff_ms = BACKOFF_MS,
+					     .fresh = why == TTI_RECONNECT_FRESH };
 	watcher->reconnects = reconnect;
 	return reconnect;
 }

@@ -290,45 +290,38 @@ tutti_status tti_watcher_start(struct tti_sock *sock, int listen_fd)
 	return TUTTI_OK;
 }
 
-static void hand_one(struct tti_conn **list, struct tti_conn *conn, struct tti_tunnel **tunnel,
-		     bool torn)
+/* Give the watcher a connection of init, if there is one. Without memory it stays where it is. */
+static tutti_status hand_one(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
+			     struct tti_tunnel **tunnel, bool torn)
 {
-	if (!*tunnel || !conn)
-		return;
-	conn->tunnel = *tunnel;
+	struct tti_conn *conn;
+
+	if (!*tunnel)
+		return TUTTI_OK;
+	conn = tti_conn_make(watcher, role, peer, *tunnel);
+	if (!conn)
+		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	conn->torn = torn || tti_tunnel_is_torn(*tunnel);
 	conn->confirmed = true; /* since the ranks have joined */
-	conn->next = *list;
-	*list = conn;
+	conn->next = watcher->post.conns;
+	watcher->post.conns = conn;
 	*tunnel = NULL;
+	return TUTTI_OK;
 }
 
-/* Give all connections to the thread; sock->lock is held. What does not fit into
- * memory stays where it is. */
+/* sock->lock is held. */
 static tutti_status hand_over(struct tti_sock *sock)
 {
 	struct tti_watcher *watcher = sock->watcher;
-	struct tti_conn **list = &watcher->post.conns;
-	tutti_status status = TUTTI_OK;
 
-	for (int i = -2; i < sock->base.nranks && status == TUTTI_OK; i++) {
-		const int peer = i == -2 ? tti_sock_prev(sock) : i == -1 ? tti_sock_next(sock) : i;
-		struct tti_tunnel **tunnel = i == -2   ? &sock->prev_tunnel
-					     : i == -1 ? &sock->next_tunnel
-						       : &sock->in[peer];
-		const enum tti_conn_role role = i == -2   ? TTI_CONN_PREV
-						: i == -1 ? TTI_CONN_NEXT
-							  : TTI_CONN_PAIR;
-		struct tti_conn *conn =
-			*tunnel ? tti_conn_make(watcher, role, peer, *tunnel) : NULL;
-
-		if (*tunnel && !conn)
-			status = tti_fail(TUTTI_ENOMEM, "no memory for the watch");
-		hand_one(list, conn, tunnel,
-			 (i == -2 && sock->prev_torn) || (i == -1 && sock->next_torn));
-	}
 	sock->taken = true;
-	return status;
+	TTI_TRY(hand_one(watcher, TTI_CONN_PREV, tti_sock_prev(sock), &sock->prev_tunnel,
+			 sock->prev_torn));
+	TTI_TRY(hand_one(watcher, TTI_CONN_NEXT, tti_sock_next(sock), &sock->next_tunnel,
+			 sock->next_torn));
+	for (int peer = 0; peer < sock->base.nranks; peer++)
+		TTI_TRY(hand_one(watcher, TTI_CONN_PAIR, peer, &sock->in[peer], false));
+	return TUTTI_OK;
 }
 
 tutti_status tti_watcher_take_over(struct tti_boot *boot, const struct tti_watch_events *events)
