@@ -123,7 +123,7 @@ static tutti_status act(struct rank *rank, struct tti_boot *child, struct tti_bo
 		stop(rank->boot);
 	job->has_acted = 1;
 	if (!job->child[LEAVER].nlost)
-		return tti_fail(TUTTI_EINTERNAL, "no news in the child");
+		return tti_fail(TUTTI_EINTERNAL, "no failure in the child");
 	/* Rank 1 there is the witness. */
 	if (job->child[LEAVER].failure.origin != 1)
 		return tti_fail(TUTTI_EINTERNAL, "rank %d of the child has noticed it",
@@ -131,7 +131,7 @@ static tutti_status act(struct rank *rank, struct tti_boot *child, struct tti_bo
 	return TUTTI_OK;
 }
 
-/* The first news are of the death, and in time. */
+/* The first failure is the death, and in time. */
 static tutti_status check(struct rank *rank)
 {
 	struct job *job = rank->arg;
@@ -147,7 +147,7 @@ static tutti_status check(struct rank *rank)
 			return tti_fail(TUTTI_EINTERNAL, "it left, is said before why");
 	}
 	if (!within(5000, &spy->nlost, 1))
-		return tti_fail(TUTTI_EINTERNAL, "no news of the death");
+		return tti_fail(TUTTI_EINTERNAL, "the death was not told");
 	if (spy->failure.failed_rank != failed_rank || !strstr(spy->failure.text, "died"))
 		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification: %s",
 				spy->failure.text);

@@ -159,7 +159,7 @@ static bool within(int ms, const _Atomic int *word, int least)
 	return *word >= least;
 }
 
-/* Say goodbye, or not; no news may have come. */
+/* Say goodbye, or not; no failure may have come. */
 static tutti_status leave(struct rank *rank, bool vanish)
 {
 	struct job *job = rank->arg;
@@ -208,7 +208,7 @@ static void run(int n, rank_fn what, bool slow, unsigned seed)
 /* -- Tests --------------------------------------------------------------------------- */
 
 /* 2 leaves, then 1 does, and 0, which was told of 1 only, tries 2: that lets it in and
- * closes. This is no news; a death is. */
+ * closes. This is no failure; a death is. */
 static tutti_status try_a_leaver(struct rank *rank)
 {
 	struct job *job = rank->arg;

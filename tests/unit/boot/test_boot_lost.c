@@ -143,24 +143,17 @@ static int hear(struct job *job, int peer)
 	return -1;
 }
 
-static void expect_news(struct job *job, int peer, int failed_rank)
+static void expect_failure(struct job *job, int peer, int failed_rank)
 {
 	assert_int_equal(hear(job, peer), TTI_FRAME_FAILURE);
 	assert_int_equal(job->far[peer].framer.body.failure.failed_rank, failed_rank);
 }
 
-static struct tti_failure death_of(int rank)
-{
-	struct tti_failure failure = { .status = TUTTI_EPEER, .failed_rank = rank, .died = 1 };
-
-	(void)snprintf(failure.text, sizeof(failure.text), "rank %d died", rank);
-	return failure;
-}
-
 static void learn_death(struct job *job, int rank, struct tti_conn *from)
 {
-	const struct tti_failure failure = death_of(rank);
+	struct tti_failure failure = tti_failure_make(TUTTI_EPEER, rank, 0, "rank %d died", rank);
 
+	failure.died = 1;
 	tti_failures_learn(&job->watcher, &failure, from);
 }
 
@@ -243,7 +236,7 @@ static void who_is_silent_cannot_be_reached(void **state)
 }
 
 /* What another rank has found out is handed on as it says it. */
-static void news_of_a_death_keep_their_words(void **state)
+static void a_failure_keeps_its_words(void **state)
 {
 	struct job *job = begin();
 	const struct tti_failure failure = { .status = TUTTI_EPEER,
@@ -485,10 +478,10 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 	}
 }
 
-/* -- News ------------------------------------------------------------------------------- */
+/* -- Failures --------------------------------------------------------------------------- */
 
 /* A peer that reads nothing for a while hears of all that happened then. */
-static void news_wait_for_room(void **state)
+static void failures_wait_for_room(void **state)
 {
 	struct job *job = begin();
 	struct tti_conn *conn = meet(job, TTI_CONN_NEXT, 1);
@@ -499,7 +492,7 @@ static void news_wait_for_room(void **state)
 	learn_death(job, 3, NULL);
 	drain(job, 1, TTI_FRAME_FAILURE);
 	assert_int_equal(job->far[1].framer.body.failure.failed_rank, 2);
-	expect_news(job, 1, 3);
+	expect_failure(job, 1, 3);
 	assert_int_equal(hear(job, 1), -1);
 	finish(job);
 }
@@ -550,8 +543,8 @@ static void a_new_link_brings_all_news(void **state)
 	learn_death(job, 2, NULL);
 	learn_death(job, 3, NULL);
 	(void)meet(job, TTI_CONN_NEXT, 1);
-	expect_news(job, 1, 2);
-	expect_news(job, 1, 3);
+	expect_failure(job, 1, 2);
+	expect_failure(job, 1, 3);
 	assert_int_equal(hear(job, 1), -1);
 	finish(job);
 }
@@ -571,7 +564,7 @@ static void a_death_known_by_mail_goes_on(void **state)
 	drain(job, 1, TTI_FRAME_FAILURE);
 	tti_dispatcher_down(&job->sock.base.dispatcher, 1, TTI_DOWN_DIED, true, "died", NULL);
 	learn_death(job, 1, prev);
-	expect_news(job, 1, 1);
+	expect_failure(job, 1, 1);
 	learn_death(job, 1, prev);
 	assert_int_equal(hear(job, 1), -1);
 	assert_int_equal(hear(job, 3), TTI_FRAME_HERE);
@@ -585,7 +578,7 @@ int main(void)
 		cmocka_unit_test(a_closed_link_is_no_death),
 		cmocka_unit_test(who_is_silent_and_refuses_is_dead),
 		cmocka_unit_test(who_is_silent_cannot_be_reached),
-		cmocka_unit_test(news_of_a_death_keep_their_words),
+		cmocka_unit_test(a_failure_keeps_its_words),
 		cmocka_unit_test(an_unused_connection_is_no_death),
 		cmocka_unit_test(who_still_listens_is_not_dead),
 		cmocka_unit_test(the_end_of_a_process_beside_us_is_its_death),
@@ -593,7 +586,7 @@ int main(void)
 		cmocka_unit_test(a_silent_pair_is_made_anew),
 		cmocka_unit_test(a_goodbye_beside_the_ring_is_repeated),
 		cmocka_unit_test(who_has_no_way_for_a_while_is_not_lost),
-		cmocka_unit_test(news_wait_for_room),
+		cmocka_unit_test(failures_wait_for_room),
 		cmocka_unit_test(nothing_overtakes_news),
 		cmocka_unit_test(goodbyes_wait_for_room),
 		cmocka_unit_test(a_new_link_brings_all_news),

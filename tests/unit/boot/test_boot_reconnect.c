@@ -220,7 +220,7 @@ static tutti_status no_news(struct rank *rank)
 			  : TUTTI_OK;
 }
 
-/* All get the same news, in time and once. */
+/* All get the same failure, in time and once. */
 static tutti_status hear(struct rank *rank, int failed_rank, const char *text)
 {
 	struct spy *spy = &((struct job *)rank->arg)->spies[rank->rank];
@@ -264,7 +264,7 @@ static void run(int n, rank_fn what, bool with_middle, bool astray)
 
 /* -- Anything may break ----------------------------------------------------------------- */
 
-/* News are told at the very moment. */
+/* A failure is told at the very moment. */
 static tutti_status tell_while_it_breaks(struct rank *rank)
 {
 	struct job *job = rank->arg;
@@ -292,12 +292,12 @@ static tutti_status tell_while_it_breaks(struct rank *rank)
 	usleep(200 * 1000);
 	pthread_barrier_wait(&job->barrier);
 	if (status == TUTTI_OK && job->spies[rank->rank].nlost != 1)
-		status = tti_fail(TUTTI_EINTERNAL, "the same news twice");
+		status = tti_fail(TUTTI_EINTERNAL, "the same failure twice");
 	stop(rank);
 	return status;
 }
 
-static void news_pass_links_that_break(void **state)
+static void failures_pass_links_that_break(void **state)
 {
 	(void)state;
 	for (int n = 2; n <= MOST; n += 3)
@@ -567,8 +567,8 @@ static tutti_status wait_in_vain(struct rank *rank)
 		(void)within(40000, &job->spies[0].nlost, 1);
 		took_ms = (tti_now_ns() - start_ns) / TTI_NS_PER_MS;
 		if (took_ms < 3500 || took_ms > 39000)
-			status =
-				tti_fail(TUTTI_EINTERNAL, "news after %lld ms", (long long)took_ms);
+			status = tti_fail(TUTTI_EINTERNAL, "the failure came after %lld ms",
+					  (long long)took_ms);
 	}
 	pthread_barrier_wait(&job->barrier);
 	if (status == TUTTI_OK)
@@ -586,7 +586,7 @@ static void who_cannot_be_reached_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(news_pass_links_that_break),
+		cmocka_unit_test(failures_pass_links_that_break),
 		cmocka_unit_test(a_death_is_seen_after_breaks),
 		cmocka_unit_test(questions_pass_links_that_break),
 		cmocka_unit_test(one_end_may_not_notice),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* News, questions, goodbyes: for both kinds of bootstrap. */
+/* Failures, questions, goodbyes: for both kinds of bootstrap. */
 #include "ranks.h"
 
 #include <netinet/in.h>
@@ -84,8 +84,7 @@ static tutti_status watch(struct rank *rank)
 		rank->boot = job->local[rank->rank];
 	else
 		TTI_TRY(rank_connect(rank, &job->id, 1, 60000, NULL));
-	TTI_TRY(tti_watch_start(rank->boot, &events));
-	return TUTTI_OK;
+	return tti_watch_start(rank->boot, &events);
 }
 
 static bool within(int ms, const _Atomic int *word)
@@ -137,15 +136,13 @@ static void free_job(struct job *job)
 	free(job);
 }
 
-/* -- News ------------------------------------------------------------------------ */
+/* -- Failures -------------------------------------------------------------------- */
 
-static tutti_status hear_news(struct rank *rank)
+static tutti_status see_failure(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	struct spy *spy = &job->spies[rank->rank];
-	const struct tti_failure failure = { .status = TUTTI_EMISMATCH,
-					     .failed_rank = 1,
-					     .text = "hello" };
+	const struct tti_failure failure = { TUTTI_EMISMATCH, 1, 0, 0, "hello" };
 
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
@@ -154,17 +151,17 @@ static tutti_status hear_news(struct rank *rank)
 		tti_watch_notify(rank->boot, &failure);
 	}
 	if (!within(10000, &spy->nlost))
-		return tti_fail(TUTTI_EINTERNAL, "no failure notification at %d", rank->rank);
+		return tti_fail(TUTTI_EINTERNAL, "no failure at %d", rank->rank);
 	pthread_barrier_wait(&job->barrier);
 	stop(rank);
 	if (spy->nlost != 1 || spy->failure.status != TUTTI_EMISMATCH ||
 	    spy->failure.failed_rank != 1 || strcmp(spy->failure.text, "hello") != 0)
-		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification at %d: %d times, %s",
-				rank->rank, spy->nlost, spy->failure.text);
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure at %d: %d times, %s", rank->rank,
+				spy->nlost, spy->failure.text);
 	return TUTTI_OK;
 }
 
-static void news_reach_all(void **state)
+static void failures_reach_all(void **state)
 {
 	static const int counts[] = { 1, 2, 3, 8, 64 };
 
@@ -173,13 +170,20 @@ static void news_reach_all(void **state)
 		for (int i = 0; i < 5; i++) {
 			struct job *job = make_job(counts[i], local);
 
-			ranks_run(counts[i], hear_news, job);
+			ranks_run(counts[i], see_failure, job);
 			free_job(job);
 		}
 	}
 }
 
 /* -- Deaths ---------------------------------------------------------------------- */
+
+static tutti_status die(struct rank *rank)
+{
+	tti_watcher_vanish(rank->boot);
+	stop(rank);
+	return TUTTI_OK;
+}
 
 static tutti_status see_death(struct rank *rank)
 {
@@ -189,21 +193,17 @@ static tutti_status see_death(struct rank *rank)
 
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
-	if (rank->rank == job->failed_rank) {
-		tti_watcher_vanish(rank->boot);
-		spy->stopped = true;
-		tti_boot_close(rank->boot);
-		return TUTTI_OK;
-	}
+	if (rank->rank == job->failed_rank)
+		return die(rank);
 	if (!within(10000, &spy->nlost))
-		return tti_fail(TUTTI_EINTERNAL, "no failure notification at %d", rank->rank);
+		return tti_fail(TUTTI_EINTERNAL, "no failure at %d", rank->rank);
 	stop(rank);
 	(void)snprintf(name, sizeof(name), "rank %d (", job->failed_rank);
 	if (spy->nlost != 1 || spy->failure.status != TUTTI_EPEER ||
 	    spy->failure.failed_rank != job->failed_rank ||
 	    strncmp(spy->failure.text, name, strlen(name)) != 0)
-		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification at %d: %d times, %s",
-				rank->rank, spy->nlost, spy->failure.text);
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure at %d: %d times, %s", rank->rank,
+				spy->nlost, spy->failure.text);
 	return TUTTI_OK;
 }
 
@@ -234,32 +234,26 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 		stop(rank);
 	pthread_barrier_wait(&job->barrier);
 	if (leaves)
-		return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false failure notification: %s",
-					     spy->failure.text)
-				  : TUTTI_OK;
+		return spy->nlost
+			       ? tti_fail(TUTTI_EINTERNAL, "false failure: %s", spy->failure.text)
+			       : TUTTI_OK;
 	usleep(400 * 1000);
 	if (spy->nlost)
-		return tti_fail(TUTTI_EINTERNAL, "false failure notification: %s",
-				spy->failure.text);
+		return tti_fail(TUTTI_EINTERNAL, "false failure: %s", spy->failure.text);
 	job->nready++;
 	while (job->nready < rank->nranks / 2)
 		usleep(1000);
-	if (rank->rank == job->failed_rank) {
-		tti_watcher_vanish(rank->boot);
-		spy->stopped = true;
-		tti_boot_close(rank->boot);
-		return TUTTI_OK;
-	}
+	if (rank->rank == job->failed_rank)
+		return die(rank);
 	if (!within(10000, &spy->nlost))
-		return tti_fail(TUTTI_EINTERNAL, "no failure notification at %d", rank->rank);
+		return tti_fail(TUTTI_EINTERNAL, "no failure at %d", rank->rank);
 	stop(rank);
 	return spy->failure.failed_rank == job->failed_rank
 		       ? TUTTI_OK
-		       : tti_fail(TUTTI_EINTERNAL, "wrong failure notification: %s",
-				  spy->failure.text);
+		       : tti_fail(TUTTI_EINTERNAL, "wrong failure: %s", spy->failure.text);
 }
 
-static void news_pass_the_gaps_of_those_who_left(void **state)
+static void failures_pass_the_gaps_of_those_who_left(void **state)
 {
 	struct job *job = make_job(16, false);
 
@@ -282,12 +276,12 @@ static tutti_status leave_at_random(struct rank *rank)
 		tti_watch_ask(rank->boot, (rank->rank + 1 + rand_r(&seed) % 3) % rank->nranks);
 	usleep((useconds_t)(rand_r(&seed) % 3 == 0 ? rand_r(&seed) % 80000 : rand_r(&seed) % 2000));
 	stop(rank);
-	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false failure notification at %d: %s",
-				     rank->rank, spy->failure.text)
+	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false failure at %d: %s", rank->rank,
+				     spy->failure.text)
 			  : TUTTI_OK;
 }
 
-static void goodbyes_are_no_news(void **state)
+static void goodbyes_are_no_failures(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 100; round++) {
@@ -501,11 +495,10 @@ static tutti_status reset_rounds(struct rank *rank, const uint32_t before[256])
 static tutti_status hear_death(const struct spy *child, const struct spy *own)
 {
 	if (child && (!within(15000, &child->nlost) || !strstr(child->failure.text, "it died")))
-		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification in the child: %s",
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure in the child: %s",
 				child->failure.text);
 	if (!within(15000, &own->nlost) || own->failure.failed_rank != 2)
-		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification: %s",
-				own->failure.text);
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure: %s", own->failure.text);
 	return TUTTI_OK;
 }
 
@@ -534,8 +527,8 @@ static tutti_status reset_a_pair(struct rank *rank)
 		status = reset_rounds(rank, before);
 	pthread_barrier_wait(&job->barrier);
 	if (status == TUTTI_OK && (of_child.nlost || own->nlost))
-		status = tti_fail(TUTTI_EINTERNAL, "false failure notification: %s%s",
-				  of_child.failure.text, own->failure.text);
+		status = tti_fail(TUTTI_EINTERNAL, "false failure: %s%s", of_child.failure.text,
+				  own->failure.text);
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == 2)
 		tti_watcher_vanish(rank->boot);
@@ -593,10 +586,10 @@ static void the_phases_do_not_mix(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(news_reach_all),
+		cmocka_unit_test(failures_reach_all),
 		cmocka_unit_test(a_death_is_seen_by_all),
-		cmocka_unit_test(news_pass_the_gaps_of_those_who_left),
-		cmocka_unit_test(goodbyes_are_no_news),
+		cmocka_unit_test(failures_pass_the_gaps_of_those_who_left),
+		cmocka_unit_test(goodbyes_are_no_failures),
 		cmocka_unit_test(questions_are_answered),
 		cmocka_unit_test(who_is_slow_is_asked_another_way),
 		cmocka_unit_test(a_reset_is_no_death),
