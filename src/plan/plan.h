@@ -150,8 +150,6 @@ TUTTI_CHECKED tutti_status tti_plan_check(const struct tti_plan *plan);
  * "over_nets":[[from,"out","in",to]...]}]}}}.
  * TUTTI_EINVAL names file, place and reason; what is read has passed tti_plan_check(). */
 TUTTI_CHECKED tutti_status tti_plan_json(const struct tti_plan *plan, struct tti_strbuf *out);
-/* A string of JSON, with its quotes. Out of memory: out->failed. */
-void tti_plan_json_text(struct tti_strbuf *out, const char *text);
 TUTTI_CHECKED tutti_status tti_plan_read(const char *text, size_t nbytes, const char *source,
 					 struct tti_plan **out);
 

@@ -45,12 +45,11 @@ void tti_strbuf_add(struct tti_strbuf *buf, const char *text)
 	buf->len += len;
 }
 
-void tti_strbuf_addf(struct tti_strbuf *buf, const char *fmt, ...)
+void tti_strbuf_vaddf(struct tti_strbuf *buf, const char *fmt, va_list args)
 {
-	va_list args, again;
+	va_list again;
 	int len;
 
-	va_start(args, fmt);
 	va_copy(again, args);
 	len = vsnprintf(NULL, 0, fmt, args);
 	if (len < 0) {
@@ -60,6 +59,14 @@ void tti_strbuf_addf(struct tti_strbuf *buf, const char *fmt, ...)
 		buf->len += (size_t)len;
 	}
 	va_end(again);
+}
+
+void tti_strbuf_addf(struct tti_strbuf *buf, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	tti_strbuf_vaddf(buf, fmt, args);
 	va_end(args);
 }
 

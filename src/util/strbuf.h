@@ -6,6 +6,7 @@
  * each step: look at `failed` once, at the end.
  * Owner: who holds the struct. Threads: not synchronised. */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,6 +20,8 @@ struct tti_strbuf {
 
 void tti_strbuf_add(struct tti_strbuf *buf, const char *text);
 TUTTI_PRINTF(2, 3) void tti_strbuf_addf(struct tti_strbuf *buf, const char *fmt, ...);
+TUTTI_PRINTF(2, 0)
+void tti_strbuf_vaddf(struct tti_strbuf *buf, const char *fmt, va_list args);
 /* The string ("" if empty), freed with free(); the buffer is empty again.
  * NULL: it had failed. */
 char *tti_strbuf_take(struct tti_strbuf *buf);

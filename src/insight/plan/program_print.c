@@ -3,6 +3,7 @@
 
 #include "coll/files/text.h"
 #include "util/error.h"
+#include "util/json.h"
 
 void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *buf)
 {
@@ -30,60 +31,66 @@ void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *b
 		if (!tti_step_is_sync(step->kind))
 			tti_strbuf_addf(buf, " chunk %d", step->chunk);
 		if (step->kind != TTI_COPY)
-			tti_strbuf_addf(buf, " %s %d", tti_text_before_peer(step->kind), step->peer);
+			tti_strbuf_addf(buf, " %s %d", tti_text_before_peer(step->kind),
+					step->peer);
 		if (step->stage > 0)
 			tti_strbuf_addf(buf, " stage %d", step->stage);
 		tti_strbuf_add(buf, step->final ? " final\n" : "\n");
 	}
 }
 
-static void print_ends_json(const struct tti_program *prog, struct tti_strbuf *buf)
+static void print_ends_json(const struct tti_program *prog, struct tti_json *json)
 {
 	for (int k = 0; prog->ends.n && k < 2; k++) {
-		const char *between = "";
-
-		tti_strbuf_addf(buf, "\"%ss\": [", ends[k].word);
-		for (size_t i = 0; i < prog->ends.n; i++) {
-			if (!(prog->ends.at[i] & ends[k].end))
-				continue;
-			tti_strbuf_addf(buf, "%s%zu", between, i);
-			between = ", ";
-		}
-		tti_strbuf_add(buf, "], ");
+		tti_json_open(json, k ? "outputs" : "inputs", "[");
+		for (size_t i = 0; i < prog->ends.n; i++)
+			if (prog->ends.at[i] & ends[k].end)
+				tti_json_addf(json, NULL, "%zu", i);
+		tti_json_close(json);
 	}
 }
 
-static void print_step_json(const struct tti_step *step, bool is_first, struct tti_strbuf *buf)
+static void print_step_json(const struct tti_step *step, struct tti_json *json)
 {
-	tti_strbuf_addf(buf, "%s{\"kind\": \"%s\"", is_first ? "" : ", ",
-			tti_step_name(step->kind));
+	tti_json_open(json, NULL, "{");
+	tti_json_text(json, "kind", tti_step_name(step->kind));
 	if (!tti_step_is_sync(step->kind))
-		tti_strbuf_addf(buf, ", \"chunk\": %d", step->chunk);
+		tti_json_addf(json, "chunk", "%d", step->chunk);
 	if (step->kind != TTI_COPY)
-		tti_strbuf_addf(buf, ", \"peer\": %d", step->peer);
+		tti_json_addf(json, "peer", "%d", step->peer);
 	if (step->stage > 0)
-		tti_strbuf_addf(buf, ", \"stage\": %d", step->stage);
-	tti_strbuf_add(buf, step->final ? ", \"final\": true}" : "}");
+		tti_json_addf(json, "stage", "%d", step->stage);
+	if (step->final)
+		tti_json_bool(json, "final", true);
+	tti_json_close(json);
 }
 
-/* Names have no character that JSON would have to escape. */
 tutti_status tti_program_print_json(const struct tti_program *prog, int n, struct tti_strbuf *buf)
 {
-	tti_strbuf_addf(buf,
-			"{\"collective\": \"%s\", \"algorithm\": \"%s\", \"n\": %d, \"root\": %d, "
-			"\"chunks\": %d, \"ranks\": [",
-			tutti_collective_name(prog->coll), prog->algorithm, prog->n, prog->root,
-			prog->nchunks);
+	struct tti_json json = { .out = buf, .spaced = true };
+
+	tti_json_open(&json, NULL, "{");
+	tti_json_text(&json, "collective", tutti_collective_name(prog->coll));
+	tti_json_text(&json, "algorithm", prog->algorithm);
+	tti_json_addf(&json, "n", "%d", prog->n);
+	tti_json_addf(&json, "root", "%d", prog->root);
+	tti_json_addf(&json, "chunks", "%d", prog->nchunks);
+	tti_json_open(&json, "ranks", "[");
 	for (int i = 0; i < n; i++) {
-		tti_strbuf_addf(buf, "%s{\"rank\": %d, %s", i ? ", " : "", prog[i].rank,
-				prog[i].in_place ? "\"in_place\": true, " : "");
-		print_ends_json(&prog[i], buf);
-		tti_strbuf_add(buf, "\"steps\": [");
+		tti_json_open(&json, NULL, "{");
+		tti_json_addf(&json, "rank", "%d", prog[i].rank);
+		if (prog[i].in_place)
+			tti_json_bool(&json, "in_place", true);
+		print_ends_json(&prog[i], &json);
+		tti_json_open(&json, "steps", "[");
 		for (size_t k = 0; k < prog[i].steps.n; k++)
-			print_step_json(&prog[i].steps.at[k], k == 0, buf);
-		tti_strbuf_add(buf, "]}");
+			print_step_json(&prog[i].steps.at[k], &json);
+		tti_json_close(&json);
+		tti_json_close(&json);
 	}
-	tti_strbuf_add(buf, "]}\n");
+	tti_json_close(&json);
+	tti_json_close(&json);
+	tti_strbuf_add(buf, "\n");
 	if (buf->failed)
 		return tti_fail(TUTTI_ENOMEM, "printing programs of %d ranks", n);
 	return TUTTI_OK;
