@@ -3,211 +3,188 @@
 #include "insight/cluster/cluster_report.h"
 
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "insight/cluster/cluster_build.h"
 #include "insight/cluster/cluster_odd.h"
 #include "util/error.h"
-#include "util/mem.h"
+#include "util/json.h"
 
-/* Of the format: greater when a key goes or changes its meaning. */
+/* The version of the format: greater when a key goes or changes its meaning. */
 #define FORMAT 1
 
-/* A word of a file of rails may be no UTF-8. */
-static json_t *text(const char *value)
-{
-	json_t *json = json_string(value);
-	char *copy = json ? NULL : tti_strdup(value);
-
-	if (!copy)
-		return json;
-	for (char *at = copy; *at; at++)
-		if ((unsigned char)*at >= 0x80)
-			*at = '?';
-	json = json_string(copy);
-	tti_free(copy);
-	return json;
-}
-
 /* A number, or null for none. */
-static json_t *number(int64_t value)
+static void add_number(struct tti_json *json, const char *key, int64_t value)
 {
-	return value < 0 ? json_null() : json_integer(value);
+	if (value < 0)
+		tti_json_addf(json, key, "null");
+	else
+		tti_json_addf(json, key, "%" PRId64, value);
 }
 
-static json_t *hex(uint64_t value)
+static void add_hex(struct tti_json *json, const char *key, uint64_t value)
 {
-	char buf[24];
-
-	snprintf(buf, sizeof(buf), "0x%" PRIx64, value);
-	return json_string(buf);
+	tti_json_addf(json, key, "\"0x%" PRIx64 "\"", value);
 }
 
-/* The list, or NULL if one could not be made or put in; takes the item. */
-static json_t *append(json_t *list, json_t *item)
+static void add_kind(struct tti_json *json, const struct tti_cluster_kind *kind)
 {
-	if (list && item && json_array_append_new(list, item) == 0)
-		return list;
-	if (!list)
-		json_decref(item);
-	json_decref(list);
-	return NULL;
+	struct tti_strbuf text = { 0 };
+
+	json->out->failed |= !tti_cluster_describe(kind, &text) || text.failed;
+	tti_json_open(json, NULL, "{");
+	tti_json_addf(json, "hosts", "%u", kind->nhosts);
+	add_hex(json, "hash", kind->hash);
+	tti_json_text(json, "text", text.text);
+	tti_json_addf(json, "gpus", "%u", kind->graph->ntype[TTI_NODE_GPU]);
+	tti_json_open(json, "nics", "[");
+	for (uint32_t i = 0; i < kind->nports; i++) {
+		tti_json_open(json, NULL, "{");
+		tti_json_text(json, "name", tti_cluster_port_node(kind, i)->name);
+		tti_json_real(json, "gbps", kind->ports[i].gbps, 17);
+		tti_json_close(json);
+	}
+	tti_json_close(json);
+	tti_json_close(json);
+	tti_strbuf_release(&text);
 }
 
-static json_t *kind_json(const struct tti_cluster_kind *kind)
+static void add_host(struct tti_json *json, const struct tti_cluster *cluster,
+		     const struct tti_cluster_host *host)
 {
-	struct tti_strbuf buf = { 0 };
-	json_t *json = NULL, *ports = json_array();
+	tti_json_open(json, NULL, "{");
+	tti_json_text(json, "name", host->name);
+	tti_json_addf(json, "kind", "%u", host->kind);
+	add_number(json, "domain", host->domain);
+	add_hex(json, "host_hash", host->hash);
+	tti_json_open(json, "nics", "[");
+	for (uint32_t i = 0; i < cluster->kinds[host->kind].nports; i++) {
+		const struct tti_cluster_nic *nic = &cluster->nics[host->first_nic + i];
 
-	for (uint32_t i = 0; i < kind->nports && ports; i++)
-		ports = append(ports, json_pack("{s:o, s:f}", "name",
-						text(tti_cluster_port_node(kind, i)->name), "gbps",
-						kind->ports[i].gbps));
-	if (ports && tti_cluster_describe(kind, &buf) && !buf.failed)
-		json = json_pack("{s:I, s:o, s:o, s:I, s:O}", "hosts", (json_int_t)kind->nhosts,
-				 "hash", hex(kind->hash), "text", text(buf.text), "gpus",
-				 (json_int_t)kind->graph->ntype[TTI_NODE_GPU], "nics", ports);
-	tti_strbuf_release(&buf);
-	json_decref(ports);
-	return json;
+		tti_json_open(json, NULL, "{");
+		add_number(json, "rail", nic->rail);
+		add_number(json, "group", nic->group);
+		if (nic->guid)
+			add_hex(json, "guid", nic->guid);
+		else
+			tti_json_addf(json, "guid", "null");
+		tti_json_close(json);
+	}
+	tti_json_close(json);
+	tti_json_close(json);
 }
 
-static json_t *nic_json(const struct tti_cluster_nic *nic)
+static void add_rail(struct tti_json *json, const struct tti_cluster_rail *rail)
 {
-	return json_pack("{s:o, s:o, s:o}", "rail", number(nic->rail), "group", number(nic->group),
-			 "guid", nic->guid ? hex(nic->guid) : json_null());
-}
-
-static json_t *host_json(const struct tti_cluster *cluster, const struct tti_cluster_host *host)
-{
-	json_t *nics = json_array();
-
-	for (uint32_t i = 0; i < cluster->kinds[host->kind].nports && nics; i++)
-		nics = append(nics, nic_json(&cluster->nics[host->first_nic + i]));
-	if (!nics)
-		return NULL;
-	return json_pack("{s:s, s:I, s:o, s:o, s:o}", "name", host->name, "kind",
-			 (json_int_t)host->kind, "domain", number(host->domain), "host_hash",
-			 hex(host->hash), "nics", nics);
-}
-
-static json_t *rail_json(const struct tti_cluster_rail *rail)
-{
-	return json_pack("{s:o, s:I, s:f, s:f, s:f}", "name", text(rail->name), "nics",
-			 (json_int_t)rail->nnics, "gbps", rail->gbps, "slowest_gbps",
-			 rail->slowest_gbps, "fastest_gbps", rail->fastest_gbps);
+	tti_json_open(json, NULL, "{");
+	tti_json_text(json, "name", rail->name);
+	tti_json_addf(json, "nics", "%u", rail->nnics);
+	tti_json_real(json, "gbps", rail->gbps, 17);
+	tti_json_real(json, "slowest_gbps", rail->slowest_gbps, 17);
+	tti_json_real(json, "fastest_gbps", rail->fastest_gbps, 17);
+	tti_json_close(json);
 }
 
 /* The lines of a diff. */
-static json_t *lines_json(const char *lines)
+static void add_lines(struct tti_json *json, const char *lines)
 {
-	json_t *list = json_array();
+	struct tti_strbuf line = { 0 };
 
-	while (*lines && list) {
+	tti_json_open(json, "differences", "[");
+	while (*lines) {
 		const size_t len = strcspn(lines, "\n");
 
-		list = append(list, json_stringn(lines, len));
+		line.len = 0;
+		tti_strbuf_addf(&line, "%.*s", (int)len, lines);
+		tti_json_text(json, NULL, line.text);
 		lines += len + (lines[len] == '\n');
 	}
-	return list;
+	tti_json_close(json);
+	json->out->failed |= line.failed;
+	tti_strbuf_release(&line);
 }
 
-static json_t *odd_json(const struct tti_cluster *cluster, const struct tti_odd *odd)
+static void add_odd(struct tti_json *json, const struct tti_cluster *cluster,
+		    const struct tti_odd *odd)
 {
-	json_t *kinds = json_array(), *nics = json_array();
-
-	for (size_t i = 0; i < odd->nkinds && kinds; i++)
-		kinds = append(kinds,
-			       json_pack("{s:I, s:I, s:o}", "kind", (json_int_t)odd->kinds[i].kind,
-					 "like", (json_int_t)odd->kinds[i].like, "differences",
-					 lines_json(odd->kinds[i].text)));
-	for (size_t i = 0; i < odd->nnics && nics; i++)
-		nics = append(nics, json_pack("{s:s, s:I, s:o, s:o}", "host",
-					      cluster->hosts[odd->nics[i].host].name, "nic",
-					      (json_int_t)odd->nics[i].port, "rail",
-					      number(odd->nics[i].rail), "usual_rail",
-					      number(odd->nics[i].usual)));
-	if (kinds && nics)
-		return json_pack("{s:o, s:o, s:I}", "kinds", kinds, "nics", nics,
-				 "kinds_not_compared", (json_int_t)odd->unseen);
-	json_decref(kinds);
-	json_decref(nics);
-	return NULL;
+	tti_json_open(json, "differ", "{");
+	tti_json_open(json, "kinds", "[");
+	for (size_t i = 0; i < odd->nkinds; i++) {
+		tti_json_open(json, NULL, "{");
+		tti_json_addf(json, "kind", "%u", odd->kinds[i].kind);
+		tti_json_addf(json, "like", "%u", odd->kinds[i].like);
+		add_lines(json, odd->kinds[i].text);
+		tti_json_close(json);
+	}
+	tti_json_close(json);
+	tti_json_open(json, "nics", "[");
+	for (size_t i = 0; i < odd->nnics; i++) {
+		tti_json_open(json, NULL, "{");
+		tti_json_text(json, "host", cluster->hosts[odd->nics[i].host].name);
+		tti_json_addf(json, "nic", "%u", odd->nics[i].port);
+		add_number(json, "rail", odd->nics[i].rail);
+		add_number(json, "usual_rail", odd->nics[i].usual);
+		tti_json_close(json);
+	}
+	tti_json_close(json);
+	tti_json_addf(json, "kinds_not_compared", "%u", odd->unseen);
+	tti_json_close(json);
 }
 
 /* -- The whole ------------------------------------------------------------------------------- */
 
-/* Takes `value`; false: there is none, or no room for it. */
-static bool put(json_t *object, const char *key, json_t *value)
+static void add_lists(struct tti_json *json, const struct tti_cluster *cluster)
 {
-	return value && json_object_set_new(object, key, value) == 0;
-}
-
-static bool put_lists(const struct tti_cluster *cluster, json_t *root)
-{
-	json_t *kinds = json_array(), *rails = json_array(), *groups = json_array();
-	json_t *domains = json_array(), *hosts = json_array(), *notes = json_array();
-	bool good;
-
+	tti_json_open(json, "kinds", "[");
 	for (uint32_t i = 0; i < cluster->nkinds; i++)
-		kinds = append(kinds, kind_json(&cluster->kinds[i]));
+		add_kind(json, &cluster->kinds[i]);
+	tti_json_close(json);
+	tti_json_open(json, "rails", "[");
 	for (uint32_t i = 0; i < cluster->nrails; i++)
-		rails = append(rails, rail_json(&cluster->rails[i]));
-	for (uint32_t i = 0; i < cluster->ngroups; i++)
-		groups = append(groups,
-				json_pack("{s:o, s:I}", "name", text(cluster->groups[i].name),
-					  "nics", (json_int_t)cluster->groups[i].nnics));
-	for (uint32_t i = 0; i < cluster->ndomains; i++)
-		domains = append(domains, json_pack("{s:o, s:I, s:I}", "name",
-						    text(cluster->domains[i].name), "hosts",
-						    (json_int_t)cluster->domains[i].nhosts, "gpus",
-						    (json_int_t)cluster->domains[i].ngpus));
-	for (uint32_t i = 0; i < cluster->nnotes; i++)
-		notes = append(notes, text(cluster->notes[i]));
-	for (uint32_t i = 0; i < cluster->nhosts; i++)
-		hosts = append(hosts, host_json(cluster, &cluster->hosts[i]));
-	good = put(root, "kinds", kinds);
-	good = put(root, "rails", rails) && good;
-	good = put(root, "groups", groups) && good;
-	good = put(root, "domains", domains) && good;
-	good = put(root, "notes", notes) && good;
-	return put(root, "hosts", hosts) && good;
-}
-
-static json_t *cluster_json(const struct tti_cluster *cluster)
-{
-	struct tti_odd odd = { 0 };
-	json_t *root = json_pack("{s:i, s:s}", "format", FORMAT, "rail_source",
-				 tti_rail_source_name(cluster->rail_source));
-
-	if (!root || !put_lists(cluster, root) || tti_odd_find(cluster, &odd) != TUTTI_OK ||
-	    !put(root, "differ", odd_json(cluster, &odd))) {
-		json_decref(root);
-		root = NULL;
+		add_rail(json, &cluster->rails[i]);
+	tti_json_close(json);
+	tti_json_open(json, "groups", "[");
+	for (uint32_t i = 0; i < cluster->ngroups; i++) {
+		tti_json_open(json, NULL, "{");
+		tti_json_text(json, "name", cluster->groups[i].name);
+		tti_json_addf(json, "nics", "%u", cluster->groups[i].nnics);
+		tti_json_close(json);
 	}
-	tti_odd_release(&odd);
-	return root;
-}
-
-static int add_text(const char *bytes, size_t nbytes, void *out)
-{
-	tti_strbuf_addf(out, "%.*s", (int)nbytes, bytes);
-	return ((struct tti_strbuf *)out)->failed ? -1 : 0;
+	tti_json_close(json);
+	tti_json_open(json, "domains", "[");
+	for (uint32_t i = 0; i < cluster->ndomains; i++) {
+		tti_json_open(json, NULL, "{");
+		tti_json_text(json, "name", cluster->domains[i].name);
+		tti_json_addf(json, "hosts", "%u", cluster->domains[i].nhosts);
+		tti_json_addf(json, "gpus", "%u", cluster->domains[i].ngpus);
+		tti_json_close(json);
+	}
+	tti_json_close(json);
+	tti_json_open(json, "notes", "[");
+	for (uint32_t i = 0; i < cluster->nnotes; i++)
+		tti_json_text(json, NULL, cluster->notes[i]);
+	tti_json_close(json);
+	tti_json_open(json, "hosts", "[");
+	for (uint32_t i = 0; i < cluster->nhosts; i++)
+		add_host(json, cluster, &cluster->hosts[i]);
+	tti_json_close(json);
 }
 
 tutti_status tti_cluster_print_json(const struct tti_cluster *cluster, struct tti_strbuf *out)
 {
-	json_t *root;
-	bool good;
+	struct tti_json json = { .out = out };
+	struct tti_odd odd;
 
 	if (cluster->build)
 		return tti_fail(TUTTI_EUSAGE, "a cluster is printed when it is sealed");
-	root = cluster_json(cluster);
-	good = root && json_dump_callback(root, add_text, out, JSON_COMPACT) == 0;
+	TTI_TRY(tti_odd_find(cluster, &odd));
+	tti_json_open(&json, NULL, "{");
+	tti_json_addf(&json, "format", "%d", FORMAT);
+	tti_json_text(&json, "rail_source", tti_rail_source_name(cluster->rail_source));
+	add_lists(&json, cluster);
+	add_odd(&json, cluster, &odd);
+	tti_json_close(&json);
 	tti_strbuf_add(out, "\n");
-	json_decref(root);
-	return good && !out->failed ? TUTTI_OK
-				    : tti_fail(TUTTI_ENOMEM, "no memory to print a cluster");
+	tti_odd_release(&odd);
+	return out->failed ? tti_fail(TUTTI_ENOMEM, "no memory to print a cluster") : TUTTI_OK;
 }

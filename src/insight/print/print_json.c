@@ -1,323 +1,302 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects are built with the keys in the order of docs/topology.md, which is the order
- * in which they are written. */
+/* Keys stand in the order of docs/topology.md. */
 #include "insight/lint/lint.h"
 #include "insight/print/print.h"
 
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
-#include "util/mem.h"
+#include "util/json.h"
 
-/* Of the format, not of the library: greater when a key goes or changes its meaning. */
+/* The version of the format, not of the library: greater when a key goes or changes its meaning. */
 #define FORMAT 1
 
-/* What comes from a file name or a device may be no UTF-8. */
-static json_t *text(const char *value)
+static void add_real(struct tti_json *json, const char *key, double value)
 {
-	json_t *json = json_string(value ? value : "");
-	char *copy = json ? NULL : tti_strdup(value);
-
-	if (!copy)
-		return json;
-	for (char *at = copy; *at; at++)
-		if ((unsigned char)*at >= 0x80)
-			*at = '?';
-	json = json_string(copy);
-	tti_free(copy);
-	return json;
+	tti_json_real(json, key, value, 9);
 }
 
-static json_t *hex(uint64_t value, int digits)
+static void add_hex(struct tti_json *json, const char *key, uint64_t value, int digits)
 {
-	char buf[24];
-
-	snprintf(buf, sizeof(buf), "0x%0*" PRIx64, digits, value);
-	return json_string(buf);
+	tti_json_addf(json, key, "\"0x%0*" PRIx64 "\"", digits, value);
 }
 
 /* A node, or null. */
-static json_t *index_of(uint32_t node)
+static void add_index(struct tti_json *json, const char *key, uint32_t node)
 {
-	return node == TTI_NODE_NONE ? json_null() : json_integer(node);
-}
-
-/* Takes `value`; false: out of memory. */
-static bool put(json_t *object, const char *key, json_t *value)
-{
-	return json_object_set_new(object, key, value) == 0;
+	if (node == TTI_NODE_NONE)
+		tti_json_addf(json, key, "null");
+	else
+		tti_json_addf(json, key, "%u", node);
 }
 
 /* The CPUs of a mask as taskset takes them, "0-15,32-47". */
-static json_t *cpus_json(const char *mask)
+static void add_cpus(struct tti_json *json, const char *mask)
 {
 	struct tti_strbuf list = { 0 };
-	json_t *json;
 
 	tti_words_cpus(mask, &list);
-	json = list.failed ? NULL : json_string(list.text ? list.text : "");
+	json->out->failed |= list.failed;
+	tti_json_text(json, "cpus", list.text);
 	tti_strbuf_release(&list);
-	return json;
 }
 
-static json_t *cpu_json(const struct tti_cpu_info *cpu)
+static void add_cpu(struct tti_json *json, const struct tti_cpu_info *cpu)
 {
-	const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
-
-	return json_pack(
-		"{s:I, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f, s:f, s:b, "
-		"s:s}",
-		"numaid", (json_int_t)cpu->numaid, "socket", cpu->package, "sockets",
-		cpu->npackages, "socket_assumed", cpu->package_assumed, "affinity",
-		text(cpu->affinity), "cpus", cpus_json(cpu->affinity), "arch", text(cpu->arch),
-		"vendor", text(cpu->vendor), "family", cpu->family, "model", cpu->model,
-		"model_name", model.name, "mem_mib", (json_int_t)cpu->mem_mib, "mem_gbps",
-		cpu->mem_gbps, "mem_ns", cpu->mem_ns, "mem_measured", cpu->mem_measured,
-		"mem_source", tti_print_memory(cpu));
+	tti_json_open(json, "cpu", "{");
+	tti_json_addf(json, "numaid", "%" PRId64, cpu->numaid);
+	tti_json_addf(json, "socket", "%d", cpu->package);
+	tti_json_addf(json, "sockets", "%d", cpu->npackages);
+	tti_json_bool(json, "socket_assumed", cpu->package_assumed);
+	tti_json_text(json, "affinity", cpu->affinity);
+	add_cpus(json, cpu->affinity);
+	tti_json_text(json, "arch", cpu->arch);
+	tti_json_text(json, "vendor", cpu->vendor);
+	tti_json_addf(json, "family", "%d", cpu->family);
+	tti_json_addf(json, "model", "%d", cpu->model);
+	tti_json_text(json, "model_name", tti_graph_cpu_model(cpu).name);
+	tti_json_addf(json, "mem_mib", "%" PRId64, cpu->mem_mib);
+	add_real(json, "mem_gbps", cpu->mem_gbps);
+	add_real(json, "mem_ns", cpu->mem_ns);
+	tti_json_bool(json, "mem_measured", cpu->mem_measured);
+	tti_json_text(json, "mem_source", tti_print_memory(cpu));
+	tti_json_close(json);
 }
 
-static json_t *pci_json(const struct tti_pci_info *pci)
+static void add_pci(struct tti_json *json, const struct tti_pci_info *pci)
 {
 	char busid[TTI_BUSID_TEXT];
 
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:i}", "busid",
-			 tti_busid_format(pci->busid, busid), "class", hex(pci->class_code, 6),
-			 "vendor", hex(pci->vendor, 4), "device", hex(pci->device, 4),
-			 "subsystem_vendor", hex(pci->subsystem_vendor, 4), "subsystem_device",
-			 hex(pci->subsystem_device, 4), "link_gts", pci->gts, "link_width",
-			 pci->width);
+	tti_json_open(json, "pci", "{");
+	tti_json_text(json, "busid", tti_busid_format(pci->busid, busid));
+	add_hex(json, "class", pci->class_code, 6);
+	add_hex(json, "vendor", pci->vendor, 4);
+	add_hex(json, "device", pci->device, 4);
+	add_hex(json, "subsystem_vendor", pci->subsystem_vendor, 4);
+	add_hex(json, "subsystem_device", pci->subsystem_device, 4);
+	add_real(json, "link_gts", pci->gts);
+	tti_json_addf(json, "link_width", "%d", pci->width);
+	tti_json_close(json);
 }
 
-static json_t *gpu_json(const struct tti_gpu_info *gpu)
+static void add_gpu(struct tti_json *json, const struct tti_gpu_info *gpu)
 {
-	return json_pack("{s:i, s:i, s:i, s:o, s:b, s:b}", "dev", gpu->dev, "rank", gpu->rank, "sm",
-			 gpu->sm, "gcn", gpu->gcn ? text(gpu->gcn) : json_null(), "gdr", gpu->gdr,
-			 "bare", gpu->bare);
+	tti_json_open(json, "gpu", "{");
+	tti_json_addf(json, "dev", "%d", gpu->dev);
+	tti_json_addf(json, "rank", "%d", gpu->rank);
+	tti_json_addf(json, "sm", "%d", gpu->sm);
+	if (gpu->gcn)
+		tti_json_text(json, "gcn", gpu->gcn);
+	else
+		tti_json_addf(json, "gcn", "null");
+	tti_json_bool(json, "gdr", gpu->gdr);
+	tti_json_bool(json, "bare", gpu->bare);
+	tti_json_close(json);
 }
 
-static json_t *net_json(const struct tti_net_info *net)
+static void add_net(struct tti_json *json, const struct tti_net_info *net)
 {
-	return json_pack("{s:i, s:i, s:I, s:i, s:i, s:o, s:o, s:i, s:b, s:b, s:f}", "dev", net->dev,
-			 "port", net->port, "speed_mbps", (json_int_t)net->speed_mbps, "rail",
-			 net->rail, "plane", net->plane, "guid", hex(net->guid, 1), "asic",
-			 hex(net->asic, 1), "maxconn", net->maxconn, "gdr", net->gdr, "coll",
-			 net->coll, "latency_ns", net->latency_ns);
+	tti_json_open(json, "net", "{");
+	tti_json_addf(json, "dev", "%d", net->dev);
+	tti_json_addf(json, "port", "%d", net->port);
+	tti_json_addf(json, "speed_mbps", "%" PRId64, net->speed_mbps);
+	tti_json_addf(json, "rail", "%d", net->rail);
+	tti_json_addf(json, "plane", "%d", net->plane);
+	add_hex(json, "guid", net->guid, 1);
+	add_hex(json, "asic", net->asic, 1);
+	tti_json_addf(json, "maxconn", "%d", net->maxconn);
+	tti_json_bool(json, "gdr", net->gdr);
+	tti_json_bool(json, "coll", net->coll);
+	add_real(json, "latency_ns", net->latency_ns);
+	tti_json_close(json);
 }
 
-static bool put_details(json_t *object, const struct tti_node *node)
+static void add_details(struct tti_json *json, const struct tti_node *node)
 {
 	switch (node->type) {
 	case TTI_NODE_CPU:
-		return put(object, "cpu", cpu_json(&node->cpu));
+		add_cpu(json, &node->cpu);
+		break;
 	case TTI_NODE_GPU:
-		return put(object, "gpu", gpu_json(&node->gpu));
+		add_gpu(json, &node->gpu);
+		break;
 	case TTI_NODE_NET:
-		return put(object, "net", net_json(&node->net));
+		add_net(json, &node->net);
+		break;
 	case TTI_NODE_DEV:
 	case TTI_NODE_PCI:
 	case TTI_NODE_NIC:
-		return put(object, "pci", pci_json(&node->pci));
+		add_pci(json, &node->pci);
+		break;
 	case TTI_NODE_HOST:
 	case TTI_NODE_NVS:
 	case TTI_NODE_PKG:
 	default:
-		return true;
+		break;
 	}
 }
 
-static json_t *node_json(const struct tti_graph *graph, uint32_t index)
+static void add_node(struct tti_json *json, const struct tti_graph *graph, uint32_t index)
 {
 	const struct tti_node *node = &graph->nodes[index];
-	json_t *object = json_pack("{s:I, s:s, s:o, s:I, s:o, s:I}", "id", (json_int_t)index,
-				   "type", tti_node_type_name(node->type), "name", text(node->name),
-				   "host", (json_int_t)node->host, "parent", index_of(node->parent),
-				   "line", (json_int_t)node->line);
 
-	if (object && !put_details(object, node)) {
-		json_decref(object);
-		return NULL;
-	}
-	return object;
+	tti_json_open(json, NULL, "{");
+	tti_json_addf(json, "id", "%u", index);
+	tti_json_text(json, "type", tti_node_type_name(node->type));
+	tti_json_text(json, "name", node->name);
+	tti_json_addf(json, "host", "%u", node->host);
+	add_index(json, "parent", node->parent);
+	tti_json_addf(json, "line", "%u", node->line);
+	add_details(json, node);
+	tti_json_close(json);
 }
 
-static json_t *link_json(const struct tti_graph *graph, uint32_t index)
+static void add_link(struct tti_json *json, const struct tti_graph *graph, uint32_t index)
 {
 	const struct tti_topo_link *link = &graph->links[index];
 
-	return json_pack("{s:I, s:I, s:I, s:s, s:i, s:f, s:f}", "id", (json_int_t)index, "from",
-			 (json_int_t)link->from, "to", (json_int_t)link->to, "type",
-			 tti_link_type_name(link->type), "count", (int)link->count, "gbps",
-			 (double)link->bw_gbps, "latency_ns", (double)link->latency_ns);
+	tti_json_open(json, NULL, "{");
+	tti_json_addf(json, "id", "%u", index);
+	tti_json_addf(json, "from", "%u", link->from);
+	tti_json_addf(json, "to", "%u", link->to);
+	tti_json_text(json, "type", tti_link_type_name(link->type));
+	tti_json_addf(json, "count", "%u", link->count);
+	add_real(json, "gbps", (double)link->bw_gbps);
+	add_real(json, "latency_ns", (double)link->latency_ns);
+	tti_json_close(json);
 }
 
-static json_t *note_json(const struct tti_graph *graph, uint32_t index)
+static void add_note(struct tti_json *json, const struct tti_graph *graph, uint32_t index)
 {
 	const struct tti_note *note = &graph->notes[index];
 
-	return json_pack("{s:o, s:I, s:o}", "node", index_of(note->node), "line",
-			 (json_int_t)note->line, "text", text(note->text));
+	tti_json_open(json, NULL, "{");
+	add_index(json, "node", note->node);
+	tti_json_addf(json, "line", "%u", note->line);
+	tti_json_text(json, "text", note->text);
+	tti_json_close(json);
 }
 
-static json_t *host_json(const struct tti_graph *graph, uint32_t index)
+static void add_host(struct tti_json *json, const struct tti_graph *graph, uint32_t index)
 {
-	return text(graph->hosts[index]);
+	tti_json_text(json, NULL, graph->hosts[index]);
 }
 
-static json_t *list_json(const struct tti_graph *graph, uint32_t n,
-			 json_t *(*item)(const struct tti_graph *graph, uint32_t index))
+static void
+add_list(struct tti_json *json, const char *key, const struct tti_graph *graph, uint32_t n,
+	 void (*add)(struct tti_json *json, const struct tti_graph *graph, uint32_t index))
 {
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; list && i < n; i++)
-		if (json_array_append_new(list, item(graph, i))) {
-			json_decref(list);
-			list = NULL;
-		}
-	return list;
+	tti_json_open(json, key, "[");
+	for (uint32_t i = 0; i < n; i++)
+		add(json, graph, i);
+	tti_json_close(json);
 }
 
 /* -- Paths -------------------------------------------------------------------------- */
 
-static json_t *hops_json(const struct tti_paths *paths, const struct tti_path *path)
+static void add_route(struct tti_json *json, const struct tti_route *route)
 {
-	json_t *list = json_array();
-
-	for (unsigned i = 0; list && i < path->nhops; i++)
-		if (json_array_append_new(list, json_integer(paths->hops[path->first_hop + i]))) {
-			json_decref(list);
-			list = NULL;
-		}
-	return list;
+	tti_json_open(json, "route", "{");
+	tti_json_text(json, "type", tti_path_type_name((enum tti_path_type)route->type));
+	tti_json_text(json, "why", tti_print_route_why((enum tti_route_why)route->why));
+	tti_json_bool(json, "p2p", route->p2p);
+	tti_json_bool(json, "gdr", route->gdr);
+	add_index(json, "via", route->via);
+	add_real(json, "gbps", (double)route->bw_gbps);
+	add_real(json, "latency_ns", (double)route->latency_ns);
+	tti_json_close(json);
 }
 
-static json_t *path_json(const struct tti_routes *routes, uint32_t from, uint32_t to)
+static void add_path(struct tti_json *json, const struct tti_routes *routes, uint32_t from,
+		     uint32_t to)
 {
 	const struct tti_path *path = tti_paths_get(routes->paths, from, to);
-	const struct tti_route *route = tti_routes_get(routes, from, to);
 
-	return json_pack("{s:I, s:I, s:s, s:f, s:f, s:o, s:{s:s, s:s, s:b, s:b, s:o, s:f, s:f}}",
-			 "from", (json_int_t)from, "to", (json_int_t)to, "type",
-			 tti_path_type_name((enum tti_path_type)path->type), "gbps",
-			 (double)path->bw_gbps, "latency_ns", (double)path->latency_ns, "hops",
-			 hops_json(routes->paths, path), "route", "type",
-			 tti_path_type_name((enum tti_path_type)route->type), "why",
-			 tti_print_route_why((enum tti_route_why)route->why), "p2p", route->p2p,
-			 "gdr", route->gdr, "via", index_of(route->via), "gbps",
-			 (double)route->bw_gbps, "latency_ns", (double)route->latency_ns);
+	tti_json_open(json, NULL, "{");
+	tti_json_addf(json, "from", "%u", from);
+	tti_json_addf(json, "to", "%u", to);
+	tti_json_text(json, "type", tti_path_type_name((enum tti_path_type)path->type));
+	add_real(json, "gbps", (double)path->bw_gbps);
+	add_real(json, "latency_ns", (double)path->latency_ns);
+	tti_json_open(json, "hops", "[");
+	for (unsigned i = 0; i < path->nhops; i++)
+		tti_json_addf(json, NULL, "%u", routes->paths->hops[path->first_hop + i]);
+	tti_json_close(json);
+	add_route(json, tti_routes_get(routes, from, to));
+	tti_json_close(json);
 }
 
-static json_t *endpoint_json(const struct tti_graph *graph, uint32_t index)
+static void add_paths(struct tti_json *json, const struct tti_routes *routes)
 {
-	return json_pack("{s:I, s:s, s:o}", "id", (json_int_t)index, "type",
-			 tti_node_type_name(graph->nodes[index].type), "name",
-			 text(graph->nodes[index].name));
+	const struct tti_paths *paths = routes->paths;
+
+	if (!routes->at) {
+		tti_json_addf(json, "paths", "null");
+		return;
+	}
+	tti_json_open(json, "paths", "[");
+	for (uint32_t i = 0; i < paths->n; i++)
+		for (uint32_t j = 0; j < paths->n && !json->out->failed; j++)
+			add_path(json, routes, paths->endpoints[i], paths->endpoints[j]);
+	tti_json_close(json);
 }
 
-static json_t *endpoints_json(const struct tti_paths *paths)
+static void add_endpoints(struct tti_json *json, const struct tti_paths *paths)
 {
-	json_t *list = json_array();
+	tti_json_open(json, "endpoints", "[");
+	for (uint32_t i = 0; i < paths->n; i++) {
+		const struct tti_node *node = &paths->graph->nodes[paths->endpoints[i]];
 
-	for (uint32_t i = 0; list && i < paths->n; i++)
-		if (json_array_append_new(list, endpoint_json(paths->graph, paths->endpoints[i]))) {
-			json_decref(list);
-			list = NULL;
-		}
-	return list;
+		tti_json_open(json, NULL, "{");
+		tti_json_addf(json, "id", "%u", paths->endpoints[i]);
+		tti_json_text(json, "type", tti_node_type_name(node->type));
+		tti_json_text(json, "name", node->name);
+		tti_json_close(json);
+	}
+	tti_json_close(json);
 }
 
 /* -- Findings ----------------------------------------------------------------------- */
 
-static json_t *finding_json(const struct tti_finding *finding)
+static void add_findings(struct tti_json *json, const struct tti_lint *lint)
 {
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:f, s:f}", "rule",
-			 text(finding->rule), "severity", tti_severity_name(finding->severity),
-			 "node", index_of(finding->node), "place", text(finding->place), "what",
-			 text(finding->what), "consequence", text(finding->consequence), "remedy",
-			 text(finding->remedy), "have_gbps", finding->have_gbps, "want_gbps",
-			 finding->want_gbps);
+	tti_json_open(json, "findings", "[");
+	for (size_t i = 0; i < lint->n; i++) {
+		const struct tti_finding *finding = &lint->at[i];
+
+		tti_json_open(json, NULL, "{");
+		tti_json_text(json, "rule", finding->rule);
+		tti_json_text(json, "severity", tti_severity_name(finding->severity));
+		add_index(json, "node", finding->node);
+		tti_json_text(json, "place", finding->place);
+		tti_json_text(json, "what", finding->what);
+		tti_json_text(json, "consequence", finding->consequence);
+		tti_json_text(json, "remedy", finding->remedy);
+		add_real(json, "have_gbps", finding->have_gbps);
+		add_real(json, "want_gbps", finding->want_gbps);
+		tti_json_close(json);
+	}
+	tti_json_close(json);
 }
 
-static json_t *findings_json(const struct tti_lint *lint)
-{
-	json_t *list = json_array();
+/* -- The whole ---------------------------------------------------------------------- */
 
-	for (size_t i = 0; list && i < lint->n; i++)
-		if (json_array_append_new(list, finding_json(&lint->at[i]))) {
-			json_decref(list);
-			list = NULL;
-		}
-	return list;
+static struct tti_json open_object(struct tti_strbuf *out)
+{
+	struct tti_json json = { .out = out };
+
+	tti_json_open(&json, NULL, "{");
+	tti_json_addf(&json, "format", "%d", FORMAT);
+	return json;
 }
 
-/* -- Writing ------------------------------------------------------------------------ */
-
-/* An object, key by key: of all paths of a large machine there is no tree in memory. */
-struct writer {
-	struct tti_strbuf *out;
-	const char *comma;
-};
-
-/* Takes `json`. */
-static void write_value(struct writer *writer, json_t *json)
+static tutti_status close_object(struct tti_json *json)
 {
-	const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY;
-	char *dumped = json ? json_dumps(json, flags) : NULL;
-
-	if (dumped)
-		tti_strbuf_add(writer->out, dumped);
-	else
-		writer->out->failed = true;
-	free(dumped);
-	json_decref(json);
-}
-
-static void write_key(struct writer *writer, const char *key)
-{
-	tti_strbuf_addf(writer->out, "%s\"%s\":", writer->comma, key);
-	writer->comma = ",";
-}
-
-static void write_member(struct writer *writer, const char *key, json_t *json)
-{
-	write_key(writer, key);
-	write_value(writer, json);
-}
-
-static void write_paths(struct writer *writer, const struct tti_routes *routes)
-{
-	const struct tti_paths *paths = routes->paths;
-
-	write_key(writer, "paths");
-	tti_strbuf_add(writer->out, routes->at ? "[" : "null");
-	for (uint32_t i = 0; routes->at && i < paths->n; i++)
-		for (uint32_t j = 0; j < paths->n && !writer->out->failed; j++) {
-			if (i || j)
-				tti_strbuf_add(writer->out, ",");
-			write_value(writer,
-				    path_json(routes, paths->endpoints[i], paths->endpoints[j]));
-		}
-	tti_strbuf_add(writer->out, routes->at ? "]" : "");
-}
-
-static struct writer open_object(struct tti_strbuf *out)
-{
-	struct writer writer = { .out = out, .comma = "" };
-
-	tti_strbuf_add(out, "{");
-	write_member(&writer, "format", json_integer(FORMAT));
-	return writer;
-}
-
-static tutti_status close_object(struct writer *writer)
-{
-	tti_strbuf_add(writer->out, "}\n");
-	if (writer->out->failed)
+	tti_json_close(json);
+	tti_strbuf_add(json->out, "\n");
+	if (json->out->failed)
 		return tti_fail(TUTTI_ENOMEM, "writing a topology as JSON: out of memory");
 	return TUTTI_OK;
 }
@@ -326,35 +305,34 @@ tutti_status tti_print_topo_json(const struct tti_routes *routes, const struct t
 				 struct tti_strbuf *out)
 {
 	const struct tti_graph *graph = routes->paths->graph;
-	const char *model = graph->model == TTI_MODEL_NCCL ? "nccl" : "tutti";
-	struct writer writer = open_object(out);
+	struct tti_json json = open_object(out);
 
-	write_member(&writer, "source", text(graph->source));
-	write_member(&writer, "model", json_string(model));
-	write_member(&writer, "hosts", list_json(graph, graph->nhosts, host_json));
-	write_member(&writer, "nodes", list_json(graph, graph->nnodes, node_json));
-	write_member(&writer, "links", list_json(graph, graph->nlinks, link_json));
-	write_member(&writer, "notes", list_json(graph, graph->nnotes, note_json));
-	write_paths(&writer, routes);
-	write_member(&writer, "findings", findings_json(lint));
-	return close_object(&writer);
+	tti_json_text(&json, "source", graph->source);
+	tti_json_text(&json, "model", graph->model == TTI_MODEL_NCCL ? "nccl" : "tutti");
+	add_list(&json, "hosts", graph, graph->nhosts, add_host);
+	add_list(&json, "nodes", graph, graph->nnodes, add_node);
+	add_list(&json, "links", graph, graph->nlinks, add_link);
+	add_list(&json, "notes", graph, graph->nnotes, add_note);
+	add_paths(&json, routes);
+	add_findings(&json, lint);
+	return close_object(&json);
 }
 
 tutti_status tti_print_paths_json(const struct tti_routes *routes, struct tti_strbuf *out)
 {
-	struct writer writer;
+	struct tti_json json;
 
 	TTI_TRY(tti_routes_want_all(routes));
-	writer = open_object(out);
-	write_member(&writer, "endpoints", endpoints_json(routes->paths));
-	write_paths(&writer, routes);
-	return close_object(&writer);
+	json = open_object(out);
+	add_endpoints(&json, routes->paths);
+	add_paths(&json, routes);
+	return close_object(&json);
 }
 
 tutti_status tti_print_lint_json(const struct tti_lint *lint, struct tti_strbuf *out)
 {
-	struct writer writer = open_object(out);
+	struct tti_json json = open_object(out);
 
-	write_member(&writer, "findings", findings_json(lint));
-	return close_object(&writer);
+	add_findings(&json, lint);
+	return close_object(&json);
 }

@@ -14,6 +14,7 @@
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_place.h"
 #include "util/error.h"
+#include "util/json.h"
 #include "util/params.h"
 #include "util/strbuf.h"
 
@@ -187,28 +188,32 @@ static void print_head(const struct view *v)
 
 static tutti_status json_row(const struct view *v, tutti_collective coll, size_t nbytes)
 {
+	struct tti_json json = { .out = v->out };
 	struct taken taken;
 	struct tti_tune_time time;
-	const char *comma = "";
 
 	TTI_TRY(choose(v, coll, nbytes, &taken));
-	tti_strbuf_addf(v->out, "{\"collective\":\"%s\",\"bytes\":%zu,\"algorithm\":\"%s\",",
-			tutti_collective_name(coll), nbytes, taken.name);
-	tti_strbuf_addf(v->out,
-			"\"nodes\":%u,\"ranks\":%u,\"memory\":\"%s\",\"by\":\"%s\","
-			"\"predicted\":{",
-			v->machine.host.nnodes, v->machine.host.n, v->machine.gpu ? "gpu" : "host",
-			taken.by);
+	tti_json_open(&json, NULL, "{");
+	tti_json_text(&json, "collective", tutti_collective_name(coll));
+	tti_json_addf(&json, "bytes", "%zu", nbytes);
+	tti_json_text(&json, "algorithm", taken.name);
+	tti_json_addf(&json, "nodes", "%u", v->machine.host.nnodes);
+	tti_json_addf(&json, "ranks", "%u", v->machine.host.n);
+	tti_json_text(&json, "memory", v->machine.gpu ? "gpu" : "host");
+	tti_json_text(&json, "by", taken.by);
+	tti_json_open(&json, "predicted", "{");
 	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++) {
 		if (!predicted(v, coll, algo, nbytes, &time))
 			continue;
-		tti_strbuf_addf(v->out,
-				"%s\"%s\":{\"latency_us\":%.6g,\"bw_gbps\":%.6g,\"us\":%.6g}",
-				comma, tti_tune_algo_name((enum tti_tune_algo)algo),
-				time.latency_us, time.bw_gbps, time.us);
-		comma = ",";
+		tti_json_open(&json, tti_tune_algo_name((enum tti_tune_algo)algo), "{");
+		tti_json_addf(&json, "latency_us", "%.6g", time.latency_us);
+		tti_json_addf(&json, "bw_gbps", "%.6g", time.bw_gbps);
+		tti_json_addf(&json, "us", "%.6g", time.us);
+		tti_json_close(&json);
 	}
-	tti_strbuf_add(v->out, "}}\n");
+	tti_json_close(&json);
+	tti_json_close(&json);
+	tti_strbuf_add(v->out, "\n");
 	return TUTTI_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "plan/tune/tune_place.h"
 #include "tutti/insight.h"
 #include "util/error.h"
+#include "util/json.h"
 #include "util/mem.h"
 #include "util/params.h"
 #include "util/strbuf.h"
@@ -70,32 +71,42 @@ static void print_report(const struct found *found, struct tti_strbuf *out)
 static void print_json(const struct found *found, struct tti_strbuf *out)
 {
 	const struct tti_tune_fit *fit = &found->fit;
+	struct tti_json json = { .out = out };
 
-	tti_strbuf_addf(out, "{\"error_before\":%.6g,\"error_after\":%.6g,\"constants\":{",
-			fit->before, fit->after < fit->before ? fit->after : fit->before);
-	for (int i = 0; i < TTI_TUNE_FIT_COUNT; i++)
-		tti_strbuf_addf(out,
-				"%s\"%s\":{\"built_in\":%.6g,\"value\":%.6g,\"measured\":%s,"
-				"\"within\":%.4g}",
-				i ? "," : "", tti_tune_fit_name(i),
-				tti_tune_fit_value(&found->before, i),
-				tti_tune_fit_value(&found->after, i),
-				fit->fitted[i] ? "true" : "false", fit->spread[i]);
-	tti_strbuf_add(out, "},\"samples\":[");
+	tti_json_open(&json, NULL, "{");
+	tti_json_addf(&json, "error_before", "%.6g", fit->before);
+	tti_json_addf(&json, "error_after", "%.6g",
+		      fit->after < fit->before ? fit->after : fit->before);
+	tti_json_open(&json, "constants", "{");
+	for (int i = 0; i < TTI_TUNE_FIT_COUNT; i++) {
+		tti_json_open(&json, tti_tune_fit_name(i), "{");
+		tti_json_addf(&json, "built_in", "%.6g", tti_tune_fit_value(&found->before, i));
+		tti_json_addf(&json, "value", "%.6g", tti_tune_fit_value(&found->after, i));
+		tti_json_bool(&json, "measured", fit->fitted[i]);
+		tti_json_addf(&json, "within", "%.4g", fit->spread[i]);
+		tti_json_close(&json);
+	}
+	tti_json_close(&json);
+	tti_json_open(&json, "samples", "[");
 	for (uint32_t i = 0; i < found->nsamples; i++) {
 		const struct tti_tune_sample *sample = &found->samples[i];
 
-		tti_strbuf_addf(out,
-				"%s{\"collective\":\"%s\",\"algorithm\":\"%s\",\"bytes\":%zu,"
-				"\"ranks\":%u,\"hosts\":%u,\"us\":%.6g,\"built_in_us\":%.6g,"
-				"\"predicted_us\":%.6g}",
-				i ? "," : "", tutti_collective_name(sample->coll),
-				tti_tune_algo_name(sample->algo), sample->nbytes, sample->machine.n,
-				sample->machine.nnodes, sample->us,
-				tti_tune_sample_us(&found->before, sample),
-				tti_tune_sample_us(&found->after, sample));
+		tti_json_open(&json, NULL, "{");
+		tti_json_text(&json, "collective", tutti_collective_name(sample->coll));
+		tti_json_text(&json, "algorithm", tti_tune_algo_name(sample->algo));
+		tti_json_addf(&json, "bytes", "%zu", sample->nbytes);
+		tti_json_addf(&json, "ranks", "%u", sample->machine.n);
+		tti_json_addf(&json, "hosts", "%u", sample->machine.nnodes);
+		tti_json_addf(&json, "us", "%.6g", sample->us);
+		tti_json_addf(&json, "built_in_us", "%.6g",
+			      tti_tune_sample_us(&found->before, sample));
+		tti_json_addf(&json, "predicted_us", "%.6g",
+			      tti_tune_sample_us(&found->after, sample));
+		tti_json_close(&json);
 	}
-	tti_strbuf_add(out, "]}\n");
+	tti_json_close(&json);
+	tti_json_close(&json);
+	tti_strbuf_add(out, "\n");
 }
 
 /* -- The file ------------------------------------------------------------------------ */
