@@ -4,14 +4,17 @@
 
 #include "insight/handoff/handoff_print.h"
 #include "insight/handoff/handoff_report.h"
-#include "insight/print/print_dot.h"
+#include "insight/write/dot.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/vec.h"
 
 /* Two nodes side by side: the first that sends and the first that receives. What sits below
  * one switch, and on one socket, is framed together; each pair is a stripe of its own colour
- * from rank to NIC to NIC to rank, and thin arrows show how it spreads. */
+ * from rank to NIC to NIC to rank; a table beside them says how it spreads inside the node. */
+
+/* More ranks than that are no table to read. */
+#define MOST_RANKS 32
 
 struct drawing {
 	const struct tti_handoff_view *view;
@@ -58,7 +61,7 @@ static bool is_on(const uint32_t *ranks, uint32_t n, uint32_t rank)
 }
 
 /* "ranks 8, 9": those of the side that is drawn. */
-static void add_ranks(const struct drawing *d, uint32_t node, uint32_t end)
+static void add_ranks(const struct drawing *d, uint32_t node, uint32_t end, struct tti_strbuf *out)
 {
 	const struct tti_job_node *job = tti_handoff_job_node(d->view, node);
 	const struct tti_handoff_job *handoff = d->view->handoff;
@@ -71,45 +74,46 @@ static void add_ranks(const struct drawing *d, uint32_t node, uint32_t end)
 			   sends ? handoff->nfrom : handoff->nto, job->ranks[i]))
 			continue;
 		if (n++ < 4)
-			tti_strbuf_addf(d->out, "%s%u", n == 1 ? "rank " : ", ", job->ranks[i]);
+			tti_strbuf_addf(out, "%s%u", n == 1 ? "rank " : ", ", job->ranks[i]);
 	}
 	if (n > 4)
-		tti_strbuf_addf(d->out, " and %u more", n - 4);
+		tti_strbuf_addf(out, " and %u more", n - 4);
 	if (n == 0)
-		tti_strbuf_add(d->out, "takes no part");
+		tti_strbuf_add(out, "takes no part");
 }
 
-static void add_speed(const struct drawing *d, const struct tti_graph *graph, uint32_t net)
+static void add_speed(const struct tti_graph *graph, uint32_t net, struct tti_strbuf *out)
 {
 	const struct tti_topo_link *link =
 		tti_graph_link(graph, graph->nodes[net].parent, net, TTI_LINK_NET);
 	char gbps[24];
 
 	tti_gbps_words(link ? (double)link->bw_gbps : 0, gbps);
-	tti_strbuf_addf(d->out, "%s GB/s", gbps);
+	tti_strbuf_addf(out, "%s GB/s", gbps);
 }
 
 static void add_box(struct drawing *d, uint32_t node, uint32_t end)
 {
 	const struct tti_graph *graph = tti_handoff_graph(d->view, node);
 	const bool net = graph->nodes[end].type == TTI_NODE_NET;
+	struct tti_strbuf small = { 0 };
 
 	if (!net && !tti_vec_push(&d->ends, end))
 		d->out->failed = true;
-	tti_strbuf_addf(d->out,
-			"\tn%u_%u [label=<<table border=\"1\" cellborder=\"0\" color=\"#888888\" "
-			"bgcolor=\"%s\" style=\"rounded\"><tr><td><b>",
-			node, end,
-			net                                      ? "#cfe5f7"
-			: graph->nodes[end].type == TTI_NODE_GPU ? "#d3ecc5"
-								 : "#fcefc5");
-	tti_dot_text(graph->nodes[end].full_name, d->out);
-	tti_strbuf_add(d->out, "</b><br/><font point-size=\"9\">");
+	tti_dot_box(d->out,
+		    net                                      ? TTI_DOT_NIC
+		    : graph->nodes[end].type == TTI_NODE_GPU ? TTI_DOT_GPU
+							     : TTI_DOT_CPU,
+		    false, "n%u_%u", node, end);
 	if (net)
-		add_speed(d, graph, end);
+		add_speed(graph, end, &small);
 	else
-		add_ranks(d, node, end);
-	tti_strbuf_add(d->out, "</font></td></tr></table>>];\n");
+		add_ranks(d, node, end, &small);
+	tti_dot_line(d->out, graph->nodes[end].full_name, NULL);
+	tti_dot_line(d->out, NULL, small.text);
+	tti_dot_box_end(d->out);
+	d->out->failed |= small.failed;
+	tti_strbuf_release(&small);
 }
 
 /* -- Frames --------------------------------------------------------------------------------- */
@@ -151,7 +155,7 @@ static void add_cpu(struct drawing *d, uint32_t node, uint32_t cpu)
 	const struct tti_graph *graph = tti_handoff_graph(d->view, node);
 
 	open_frame(d, node, cpu, "#fafafa");
-	tti_dot_text(graph->nodes[cpu].name, d->out);
+	tti_dot_text(d->out, graph->nodes[cpu].name);
 	tti_strbuf_add(d->out, ">;\n");
 	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_PCI]; i++) {
 		const uint32_t at = graph->by_type[TTI_NODE_PCI][i];
@@ -160,7 +164,7 @@ static void add_cpu(struct drawing *d, uint32_t node, uint32_t cpu)
 			continue;
 		open_frame(d, node, at, "#ececec");
 		tti_strbuf_add(d->out, "switch ");
-		tti_dot_text(graph->nodes[at].full_name, d->out);
+		tti_dot_text(d->out, graph->nodes[at].full_name);
 		tti_strbuf_add(d->out, ">;\n");
 		add_ends(d, node, cpu, at);
 		tti_strbuf_add(d->out, "\t}\n");
@@ -177,7 +181,7 @@ static void add_node(struct drawing *d, uint32_t node)
 			"\tsubgraph cluster_node%u {\n\tstyle=rounded; color=\"#888888\"; "
 			"fontsize=13; label=<<b>",
 			node);
-	tti_dot_text(tti_handoff_node_name(d->view, node), d->out);
+	tti_dot_text(d->out, tti_handoff_node_name(d->view, node));
 	tti_strbuf_add(d->out, "</b>>;\n");
 	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++)
 		add_cpu(d, node, graph->by_type[TTI_NODE_CPU][i]);
@@ -223,11 +227,9 @@ static void add_columns(const struct drawing *d, uint32_t node, bool sends)
  * several edges from each, as it is worse to cross several (see topo/print_dot.c). */
 static void add_ruler(const struct drawing *d, uint32_t node, bool sends)
 {
-	tti_strbuf_addf(d->out, "\truler%u%s [label=<<table border=\"0\">", node,
-			sends ? "s" : "r");
-	for (size_t i = 0; i < d->ends.n; i++)
-		tti_strbuf_addf(d->out, "<tr><td height=\"42\" port=\"p%zu\"></td></tr>", i);
-	tti_strbuf_add(d->out, "</table>>];\n");
+	tti_strbuf_addf(d->out, "\truler%u%s [label=<", node, sends ? "s" : "r");
+	tti_dot_ports(d->out, "height=\"42\"", (uint32_t)d->ends.n, false);
+	tti_strbuf_add(d->out, ">];\n");
 	for (size_t i = 0; i < d->ends.n; i++)
 		for (int copy = 0; copy < 4; copy++) {
 			if (sends)
@@ -265,35 +267,72 @@ static void add_way(const struct drawing *d, const struct tti_handoff_way *way, 
 			tti_handoff_end(view, way->to), color);
 }
 
-/* Hops of all trees together, by place in the node. */
-static tutti_status add_spread(const struct drawing *d)
+/* GB/s from rank to rank of the receiving node, all trees together; by place in the node. NULL: out
+ * of memory. */
+static double *sum_trees(const struct drawing *d)
 {
 	const struct tti_handoff_plan *plan = d->view->plan;
-	const struct tti_job_node *job = tti_handoff_job_node(d->view, d->leg->to_node);
-	const size_t n = job->nranks;
+	const size_t n = tti_handoff_job_node(d->view, d->leg->to_node)->nranks;
 	double *used = tti_calloc(n * n, sizeof(*used));
 
-	if (!used)
-		return tti_fail(TUTTI_ENOMEM, "picture of a handoff: out of memory");
-	for (uint32_t i = 0; i < plan->ntrees; i++) {
+	for (uint32_t i = 0; used && i < plan->ntrees; i++) {
 		const struct tti_handoff_tree *tree = &plan->trees[i];
 
 		for (uint32_t k = 1; tree->node == d->leg->to_node && k < tree->n; k++)
 			used[d->view->place_of[tree->ranks[tree->parent[k]]] * n +
 			     d->view->place_of[tree->ranks[k]]] += tree->share * plan->gbps;
 	}
-	for (size_t i = 0; i < n * n; i++) {
-		char gbps[24];
+	return used;
+}
 
-		if (used[i] <= 0)
-			continue;
-		tti_gbps_words(used[i], gbps);
-		tti_strbuf_addf(d->out,
-				"\tn%u_%u -> n%u_%u [constraint=false, color=\"#8a8a8a\", "
-				"arrowsize=0.6, penwidth=%.2f, tooltip=\"%s GB/s\"];\n",
-				d->leg->to_node, job->members[i / n], d->leg->to_node,
-				job->members[i % n], 0.5 + 1.5 * used[i] / plan->gbps, gbps);
+/* As rows and columns, for as many arrows cannot be told apart; the more, the darker. */
+static void add_spread(const struct drawing *d, const double *used, double most)
+{
+	const struct tti_job_node *job = tti_handoff_job_node(d->view, d->leg->to_node);
+	char text[32];
+
+	tti_strbuf_add(d->out, "\tinside [label=<");
+	tti_dot_table(d->out, "cellborder=\"1\" cellspacing=\"0\" cellpadding=\"4\" "
+			      "color=\"#cccccc\"");
+	(void)snprintf(text, sizeof(text), "inside %.20s",
+		       tti_handoff_node_name(d->view, d->leg->to_node));
+	tti_dot_row(d->out, job->nranks + 1, text);
+	tti_dot_row(d->out, job->nranks + 1, "GB/s from the rank of the row to that of the column");
+	for (uint32_t i = 0; i <= job->nranks; i++) {
+		tti_strbuf_add(d->out, i ? "<tr>" : "<tr><td border=\"0\"></td>");
+		for (uint32_t j = i ? 0 : 1; j <= job->nranks; j++) {
+			const double gbps = i && j ? used[(i - 1) * job->nranks + j - 1] : 0;
+
+			if (i && j) {
+				tti_gbps_words(gbps, text);
+				tti_dot_cell(d->out,
+					     gbps > most / 2 ? "bgcolor=\"#c8c8c8\""
+					     : gbps > 0      ? "bgcolor=\"#ececec\""
+							     : NULL,
+					     gbps > 0 ? text : "");
+			} else {
+				(void)snprintf(text, sizeof(text), "%u",
+					       job->ranks[(i ? i : j) - 1]);
+				tti_dot_heading(d->out, "bgcolor=\"#f4f4f4\"", text);
+			}
+		}
+		tti_strbuf_add(d->out, "</tr>\n");
 	}
+	tti_strbuf_addf(d->out, "</table>>];\n\truler%ur -> inside [style=invis];\n",
+			d->leg->to_node);
+}
+
+static tutti_status add_inside(const struct drawing *d)
+{
+	const size_t n = tti_handoff_job_node(d->view, d->leg->to_node)->nranks;
+	double *used = sum_trees(d), most = 0;
+
+	if (!used)
+		return tti_fail(TUTTI_ENOMEM, "picture of a handoff: out of memory");
+	for (size_t i = 0; i < n * n; i++)
+		most = used[i] > most ? used[i] : most;
+	if (most > 0 && n <= MOST_RANKS)
+		add_spread(d, used, most);
 	tti_free(used);
 	return TUTTI_OK;
 }
@@ -305,6 +344,7 @@ static void add_header(const struct drawing *d)
 	const struct tti_handoff_plan *plan = d->view->plan;
 	const struct tti_handoff_time time = tti_handoff_plan_time(plan, d->view->nbytes);
 	char gbps[24], bound[24], bytes[TTI_HANDOFF_WORDS], us[TTI_HANDOFF_WORDS];
+	struct tti_strbuf title = { 0 }, notes = { 0 };
 	uint32_t nothers = 0;
 
 	for (uint32_t i = 0; i < plan->nlegs; i++)
@@ -313,22 +353,19 @@ static void add_header(const struct drawing *d)
 	tti_gbps_words(plan->bound_gbps, bound);
 	tti_handoff_bytes_words(d->view->nbytes, bytes);
 	tti_handoff_time_words(time.us, us);
-	tti_strbuf_add(d->out, "digraph tutti {\n\tgraph [rankdir=LR, newrank=true, ranksep=0.6, "
-			       "nodesep=0.12, fontname=\"Helvetica\", labelloc=t, labeljust=l, "
-			       "fontsize=14, bgcolor=white, label=<<b>");
-	tti_dot_text(tti_handoff_graph(d->view, d->leg->from_node)->source, d->out);
-	tti_strbuf_addf(d->out,
-			": handoff, %s GB/s of at most %s</b><br align=\"left\"/>"
-			"<font point-size=\"10\">bound: ",
-			gbps, bound);
-	tti_dot_text(plan->bound, d->out);
-	tti_strbuf_addf(d->out, "; %s: %s, %.2f times the bound", bytes, us,
+	tti_strbuf_addf(&title, "%s: handoff, %s GB/s of at most %s",
+			tti_handoff_graph(d->view, d->leg->from_node)->source, gbps, bound);
+	tti_strbuf_addf(&notes, "bound: %s\n%s: %s, %.2f times the bound\n", plan->bound, bytes, us,
 			time.bound_us > 0 ? time.us / time.bound_us : 0.0);
+	tti_strbuf_add(&notes, "a colour is a part of the vector, from rank to NIC to NIC to rank");
 	if (nothers)
-		tti_strbuf_addf(d->out, "; %u more legs are not drawn", nothers);
-	tti_strbuf_add(d->out, "</font><br align=\"left\"/>>];\n"
-			       "\tnode [shape=plain, fontname=\"Helvetica\", fontsize=11];\n"
-			       "\tedge [fontname=\"Helvetica\", fontsize=9];\n");
+		tti_strbuf_addf(&notes, "\n%u more pairs of nodes are not drawn", nothers);
+	d->out->failed |= title.failed || notes.failed;
+	if (!d->out->failed)
+		tti_dot_open(d->out, "rankdir=LR, newrank=true, ranksep=0.6, nodesep=0.12",
+			     title.text, notes.text);
+	tti_strbuf_release(&title);
+	tti_strbuf_release(&notes);
 }
 
 static tutti_status draw(struct drawing *d)
@@ -346,7 +383,7 @@ static tutti_status draw(struct drawing *d)
 	}
 	for (uint32_t i = 0; i < d->leg->n; i++)
 		add_way(d, &d->view->plan->ways[d->leg->first + i], i);
-	st = add_spread(d);
+	st = add_inside(d);
 	tti_strbuf_add(d->out, "}\n");
 	return st;
 }

@@ -126,7 +126,7 @@ static const char *colors_of(const void *arg, uint32_t link)
 static void add_cell(struct tti_strbuf *out, const char *text)
 {
 	tti_strbuf_add(out, "<td align=\"left\">");
-	tti_dot_text(text, out);
+	tti_dot_text(out, text);
 	tti_strbuf_add(out, "</td>");
 }
 
@@ -156,12 +156,12 @@ static void add_arrow(const struct drawing *d, const struct tti_channel *channel
 {
 	tti_strbuf_add(out, " &#8594; ");
 	if (!tti_way_is_direct(channel->way, to)) {
-		tti_dot_text(net_name(d, channel->way[to].out), out);
+		tti_dot_text(out, net_name(d, channel->way[to].out));
 		tti_strbuf_add(out, " &#8594; ");
-		tti_dot_text(net_name(d, channel->way[to].in), out);
+		tti_dot_text(out, net_name(d, channel->way[to].in));
 		tti_strbuf_add(out, " &#8594; ");
 	}
-	tti_dot_text(member_name(d, to), out);
+	tti_dot_text(out, member_name(d, to));
 }
 
 /* A chain as such, and back to its begin only over NICs; of what branches, each with its
@@ -174,13 +174,13 @@ static void add_order(const struct drawing *d, const struct tti_channel *channel
 
 	tti_strbuf_add(out, "<td align=\"left\">");
 	if (chain)
-		tti_dot_text(member_name(d, first), out);
+		tti_dot_text(out, member_name(d, first));
 	for (uint32_t i = 1; i < d->loads->n; i++) {
 		const uint32_t at = channel->order[i];
 
 		if (!chain) {
 			tti_strbuf_add(out, i == 1 ? "" : ", ");
-			tti_dot_text(member_name(d, channel->parent[at]), out);
+			tti_dot_text(out, member_name(d, channel->parent[at]));
 		}
 		add_arrow(d, channel, at, out);
 	}

@@ -39,14 +39,14 @@ static void add_small(const char *text, struct tti_strbuf *out)
 	if (!text[0])
 		return;
 	tti_strbuf_add(out, "<br/><font point-size=\"9\">");
-	tti_dot_text(text, out);
+	tti_dot_text(out, text);
 	tti_strbuf_add(out, "</font>");
 }
 
 static void add_bold(const char *text, struct tti_strbuf *out)
 {
 	tti_strbuf_add(out, "<b>");
-	tti_dot_text(text, out);
+	tti_dot_text(out, text);
 	tti_strbuf_add(out, "</b>");
 }
 
@@ -127,7 +127,7 @@ static void label_nic(const struct picture *picture, uint32_t nic, struct tti_st
 		return;
 	tti_words_pci(&node->pci, words);
 	tti_strbuf_add(out, "<font point-size=\"9\">");
-	tti_dot_text(words, out);
+	tti_dot_text(out, words);
 	tti_strbuf_add(out, "</font>");
 	if (picture->places[nic].count == 1)
 		add_small(tti_busid_format(node->pci.busid, busid), out);
@@ -210,7 +210,7 @@ static size_t add_rules(const struct picture *picture, uint32_t box, struct tti_
 		if (said)
 			continue;
 		tti_strbuf_add(out, "<br/><font point-size=\"9\" color=\"#c00000\"><b>! ");
-		tti_dot_text(finding->rule, out);
+		tti_dot_text(out, finding->rule);
 		tti_strbuf_add(out, "</b></font>");
 	}
 	return n;
@@ -293,7 +293,7 @@ static void add_socket(const struct picture *picture, uint32_t host, int socket,
 			host, socket, last && socket > last / 2 ? 'r' : 'l', socket);
 	if (strcmp(name, "unknown") != 0) {
 		tti_strbuf_add(out, ": ");
-		tti_dot_text(name, out);
+		tti_dot_text(out, name);
 	}
 	tti_strbuf_add(out, ">;\n");
 	add_boxes(picture, host, socket);
@@ -314,7 +314,7 @@ static void add_host(const struct picture *picture, uint32_t host)
 	}
 	if (graph->nhosts > 1) {
 		tti_strbuf_addf(out, "\tsubgraph cluster_host%u {\n\tlabel=<host ", host);
-		tti_dot_text(graph->hosts[host], out);
+		tti_dot_text(out, graph->hosts[host]);
 		tti_strbuf_add(out, ">;\n");
 	}
 	add_boxes(picture, host, -1);
@@ -510,10 +510,10 @@ static void add_header(const struct picture *picture)
 	tti_strbuf_add(out, "digraph tutti {\n\tgraph [newrank=true, ranksep=0.55, nodesep=0.22, "
 			    "fontname=\"Helvetica\", labelloc=t, labeljust=l, fontsize=14, "
 			    "bgcolor=white, label=<<b>");
-	tti_dot_text(graph->source ? graph->source : "topology", out);
+	tti_dot_text(out, graph->source ? graph->source : "topology");
 	if (picture->over) {
 		tti_strbuf_add(out, ": ");
-		tti_dot_text(picture->over->title, out);
+		tti_dot_text(out, picture->over->title);
 	}
 	tti_strbuf_add(out, "</b><br align=\"left\"/><font point-size=\"10\">at the lines: GB/s "
 			    "in one direction</font><br align=\"left\"/>>];\n");

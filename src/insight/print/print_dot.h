@@ -7,6 +7,7 @@
 
 #include "insight/lint/lint.h"
 #include "insight/print/print.h"
+#include "insight/write/dot.h"
 
 /* Where a node of the graph is to be seen. */
 struct tti_dot_place {
@@ -38,12 +39,6 @@ void tti_print_dot_over(const struct tti_routes *routes, const struct tti_dot_ov
 void tti_dot_stroke(const struct tti_graph *graph, const struct tti_dot_overlay *overlay,
 		    const struct tti_topo_link *link, struct tti_strbuf *out);
 
-/* Told apart by most people, on white. */
-#define TTI_DOT_COLORS 12
-extern const char *const tti_dot_palette[TTI_DOT_COLORS];
-
-/* As the content of an HTML-like label. */
-void tti_dot_text(const char *text, struct tti_strbuf *out);
 /* The nodes "paths" and "findings": tables. false: nothing to show, no node. */
 bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out);
 bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out);

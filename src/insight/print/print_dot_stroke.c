@@ -6,11 +6,6 @@
 
 #define MANY_COLORS (6 * 8) /* as "#rrggbb:" */
 
-const char *const tti_dot_palette[TTI_DOT_COLORS] = {
-	"#e6194b", "#0068d9", "#2ca02c", "#ff7f0e", "#8b2fc9", "#00a5b5",
-	"#c9a100", "#e377c2", "#7a4b2a", "#6b8e23", "#1a1a1a", "#7f8fa6",
-};
-
 /* Twice as wide for six times as fast or so: 12 and 448 GB/s are both to be seen. What is
  * as fast as a device is inside is no wire. */
 static double line_width(double gbps)

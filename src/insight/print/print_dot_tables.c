@@ -13,36 +13,6 @@
 /* A larger table would make the machine beside it too small to see. */
 #define TABLE_COLUMNS 40
 
-void tti_dot_text(const char *text, struct tti_strbuf *out)
-{
-	struct tti_strbuf clean = { 0 };
-
-	tti_words_text(text, &clean);
-	if (clean.failed)
-		out->failed = true;
-	for (size_t i = 0; i < clean.len; i++) {
-		const char one[2] = { clean.text[i], '\0' };
-
-		switch (one[0]) {
-		case '&':
-			tti_strbuf_add(out, "&amp;");
-			break;
-		case '<':
-			tti_strbuf_add(out, "&lt;");
-			break;
-		case '>':
-			tti_strbuf_add(out, "&gt;");
-			break;
-		case '"':
-			tti_strbuf_add(out, "&quot;");
-			break;
-		default:
-			tti_strbuf_add(out, one);
-		}
-	}
-	tti_strbuf_release(&clean);
-}
-
 /* -- Paths --------------------------------------------------------------------------- */
 
 /* From green for what is near to red for what is far. */
@@ -76,7 +46,7 @@ static const char *cell_color(const struct tti_alike_cell *cell)
 static void add_heading(const struct tti_alike_group *group, struct tti_strbuf *out)
 {
 	tti_strbuf_add(out, "<td bgcolor=\"#f4f4f4\"><b>");
-	tti_dot_text(group->label, out);
+	tti_dot_text(out, group->label);
 	tti_strbuf_add(out, "</b></td>");
 }
 
@@ -102,7 +72,7 @@ static void add_cell(const struct tti_alike *alike, uint32_t from, uint32_t to,
 static void add_line(uint32_t columns, const char *text, struct tti_strbuf *out)
 {
 	tti_strbuf_addf(out, "<tr><td border=\"0\" colspan=\"%u\" align=\"left\">", columns);
-	tti_dot_text(text, out);
+	tti_dot_text(out, text);
 	tti_strbuf_add(out, "</td></tr>\n");
 }
 
@@ -183,11 +153,11 @@ static void add_folded(const char *text, struct tti_strbuf *out)
 		if (!cut)
 			break;
 		*cut = '\0';
-		tti_dot_text(line, out);
+		tti_dot_text(out, line);
 		tti_strbuf_add(out, "<br align=\"left\"/>");
 		line = cut + 1;
 	}
-	tti_dot_text(line, out);
+	tti_dot_text(out, line);
 	tti_strbuf_add(out, "<br align=\"left\"/>");
 	tti_free(copy);
 }
@@ -207,14 +177,14 @@ static void add_place(const char *place, const char *source, struct tti_strbuf *
 		else
 			tti_strbuf_add(out, "line ");
 	}
-	tti_dot_text(place, out);
+	tti_dot_text(out, place);
 }
 
 static void add_finding(const struct tti_finding *finding, const char *source,
 			struct tti_strbuf *out)
 {
 	tti_strbuf_add(out, "<tr><td align=\"left\" balign=\"left\"><font color=\"#c00000\"><b>");
-	tti_dot_text(finding->rule, out);
+	tti_dot_text(out, finding->rule);
 	tti_strbuf_add(out, "</b> ");
 	add_place(finding->place, source, out);
 	tti_strbuf_add(out, "</font><br align=\"left\"/>");
