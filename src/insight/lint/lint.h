@@ -29,6 +29,12 @@ struct tti_finding {
 	double have_gbps, want_gbps; /* 0, 0: no figure                           */
 };
 
+/* Whether it is worse than a note: a picture marks it. */
+static inline bool tti_finding_costs(const struct tti_finding *finding)
+{
+	return finding->severity != TTI_SEVERITY_NOTE;
+}
+
 struct tti_lint {
 	struct tti_arena arena;
 	struct tti_finding *at; /* errors first, then by place                    */

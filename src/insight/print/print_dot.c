@@ -4,7 +4,6 @@
 #include "insight/print/print_dot.h"
 #include "insight/lint/lint.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,232 +12,20 @@
 #include "topo/graph/words.h"
 #include "util/mem.h"
 
-struct picture {
-	const struct tti_graph *graph;
-	const struct tti_lint *lint;
-	struct tti_strbuf *out;
-	struct tti_dot_place *places;
-	struct tti_print_order order;
-	const struct tti_dot_overlay *over; /* NULL: the machine and nothing else */
-};
-
-static const struct tti_node *node_at(const struct picture *picture, uint32_t index)
+static const struct tti_node *node_at(const struct tti_picture *picture, uint32_t index)
 {
 	return &picture->graph->nodes[index];
 }
 
-static bool is_box(const struct picture *picture, uint32_t index)
+static bool is_box(const struct tti_picture *picture, uint32_t index)
 {
 	return picture->places[index].box == index;
-}
-
-/* -- Boxes --------------------------------------------------------------------------- */
-
-static void add_small(const char *text, struct tti_strbuf *out)
-{
-	if (!text[0])
-		return;
-	tti_strbuf_add(out, "<br/><font point-size=\"9\">");
-	tti_dot_text(out, text);
-	tti_strbuf_add(out, "</font>");
-}
-
-static void add_bold(const char *text, struct tti_strbuf *out)
-{
-	tti_strbuf_add(out, "<b>");
-	tti_dot_text(out, text);
-	tti_strbuf_add(out, "</b>");
-}
-
-static void add_place(const struct tti_node *node, struct tti_strbuf *out)
-{
-	char words[TTI_WORDS_MAX], busid[TTI_BUSID_TEXT];
-
-	tti_words_pci(&node->pci, words);
-	if (strcmp(words, tti_words_class(node->pci.class_code)) != 0)
-		add_small(words, out);
-	if (node->pci.busid != TTI_BUSID_NONE)
-		add_small(tti_busid_format(node->pci.busid, busid), out);
-}
-
-static void label_cpu(const struct tti_node *node, struct tti_strbuf *out)
-{
-	struct tti_strbuf cpus = { 0 };
-	char text[TTI_WORDS_MAX];
-
-	if (node->cpu.numaid >= 0)
-		snprintf(text, sizeof(text), "NUMA %" PRId64, node->cpu.numaid);
-	else
-		snprintf(text, sizeof(text), "CPUs");
-	add_bold(text, out);
-	tti_words_cpus(node->cpu.affinity, &cpus);
-	if (cpus.text) {
-		snprintf(text, sizeof(text), "cpus %.40s", cpus.text);
-		add_small(text, out);
-	}
-	if (node->cpu.mem_gbps > 0) {
-		snprintf(text, sizeof(text), "memory %.0f GB/s", node->cpu.mem_gbps);
-		add_small(text, out);
-	}
-	tti_strbuf_release(&cpus);
-}
-
-static void label_device(const struct picture *picture, uint32_t device, struct tti_strbuf *out)
-{
-	const struct tti_node *node = node_at(picture, device);
-	uint32_t part = picture->places[device].first;
-	char text[TTI_WORDS_MAX];
-
-	if (part == TTI_NODE_NONE)
-		add_bold("device", out);
-	for (; part != TTI_NODE_NONE; part = picture->places[part].sibling) {
-		add_bold(node_at(picture, part)->name, out);
-		if (picture->places[part].sibling != TTI_NODE_NONE)
-			tti_strbuf_add(out, "<br/>");
-	}
-	if (node->gpu.sm) {
-		snprintf(text, sizeof(text), "sm %d", node->gpu.sm);
-		add_small(text, out);
-	}
-	add_place(node, out);
-}
-
-/* A line for each port of one NIC. */
-static void label_ports(const struct picture *picture, uint32_t nic, struct tti_strbuf *out)
-{
-	uint32_t port = picture->places[nic].first;
-	char speed[TTI_WORDS_MAX];
-
-	for (; port != TTI_NODE_NONE; port = picture->places[port].sibling) {
-		add_bold(node_at(picture, port)->name, out);
-		tti_words_net_speed(node_at(picture, port)->net.speed_mbps, speed);
-		tti_strbuf_addf(out, " <font point-size=\"9\">%s</font><br/>", speed);
-	}
-}
-
-static void label_nic(const struct picture *picture, uint32_t nic, struct tti_strbuf *out)
-{
-	char words[TTI_WORDS_MAX], busid[TTI_BUSID_TEXT];
-	const struct tti_node *node = node_at(picture, nic);
-
-	for (uint32_t i = nic; i != TTI_NODE_NONE; i = picture->places[i].next)
-		label_ports(picture, i, out);
-	if (node->pci.busid == TTI_BUSID_NONE)
-		return;
-	tti_words_pci(&node->pci, words);
-	tti_strbuf_add(out, "<font point-size=\"9\">");
-	tti_dot_text(out, words);
-	tti_strbuf_add(out, "</font>");
-	if (picture->places[nic].count == 1)
-		add_small(tti_busid_format(node->pci.busid, busid), out);
-}
-
-static void label_of(const struct picture *picture, uint32_t index, struct tti_strbuf *out)
-{
-	const struct tti_node *node = node_at(picture, index);
-	char text[TTI_WORDS_MAX];
-
-	switch (node->type) {
-	case TTI_NODE_CPU:
-		label_cpu(node, out);
-		break;
-	case TTI_NODE_DEV:
-		label_device(picture, index, out);
-		break;
-	case TTI_NODE_NIC:
-		label_nic(picture, index, out);
-		break;
-	case TTI_NODE_NVS:
-		add_bold("NVSwitch", out);
-		break;
-	case TTI_NODE_PKG:
-		snprintf(text, sizeof(text), "socket %.20s",
-			 node->name + strcspn(node->name, "0123456789"));
-		add_bold(text, out);
-		break;
-	case TTI_NODE_PCI:
-		add_bold(tti_print_function(node->pci.class_code), out);
-		add_place(node, out);
-		break;
-	case TTI_NODE_GPU:
-	case TTI_NODE_HOST:
-	case TTI_NODE_NET:
-	default:
-		add_bold(node->name, out);
-	}
-}
-
-static const char *fill_of(enum tti_node_type type)
-{
-	switch (type) {
-	case TTI_NODE_DEV:
-	case TTI_NODE_GPU:
-		return "#d3ecc5";
-	case TTI_NODE_NVS:
-		return "#b7e1a1";
-	case TTI_NODE_NIC:
-	case TTI_NODE_NET:
-		return "#cfe5f7";
-	case TTI_NODE_CPU:
-	case TTI_NODE_PKG:
-	case TTI_NODE_HOST:
-		return "#fcefc5";
-	case TTI_NODE_PCI:
-	default:
-		return "#ececec";
-	}
-}
-
-/* The rules that found something on what a box shows, once each. */
-static size_t add_rules(const struct picture *picture, uint32_t box, struct tti_strbuf *out)
-{
-	const struct tti_lint *lint = picture->lint;
-	size_t n = 0;
-
-	for (size_t i = 0; lint && i < lint->n; i++) {
-		const struct tti_finding *finding = &lint->at[i];
-		bool said = false;
-
-		if (!tti_dot_marks(finding) || finding->node == TTI_NODE_NONE ||
-		    picture->places[finding->node].box != box)
-			continue;
-		for (size_t k = 0; k < i; k++)
-			said |= lint->at[k].node != TTI_NODE_NONE &&
-				picture->places[lint->at[k].node].box == box &&
-				!strcmp(lint->at[k].rule, finding->rule);
-		n++;
-		if (said)
-			continue;
-		tti_strbuf_add(out, "<br/><font point-size=\"9\" color=\"#c00000\"><b>! ");
-		tti_dot_text(out, finding->rule);
-		tti_strbuf_add(out, "</b></font>");
-	}
-	return n;
-}
-
-static void add_box(const struct picture *picture, uint32_t index)
-{
-	struct tti_strbuf rules = { 0 };
-	const bool marked = add_rules(picture, index, &rules) > 0;
-
-	tti_strbuf_addf(picture->out,
-			"\tn%u [label=<<table border=\"%d\" cellborder=\"0\" color=\"%s\" "
-			"bgcolor=\"%s\" style=\"rounded\"><tr><td>",
-			index, marked ? 2 : 1, marked ? "#c00000" : "#888888",
-			fill_of(node_at(picture, index)->type));
-	label_of(picture, index, picture->out);
-	if (rules.text)
-		tti_strbuf_add(picture->out, rules.text);
-	tti_strbuf_add(picture->out, "</td></tr></table>>];\n");
-	if (rules.failed)
-		picture->out->failed = true;
-	tti_strbuf_release(&rules);
 }
 
 /* -- Clusters: hosts, and sockets side by side ---------------------------------------- */
 
 /* The socket in whose frame a node stands; -1: none. */
-static int socket_of(const struct picture *picture, uint32_t index)
+static int socket_of(const struct tti_picture *picture, uint32_t index)
 {
 	uint32_t cpu = tti_graph_cpu_of(picture->graph, index);
 
@@ -252,7 +39,7 @@ static int socket_of(const struct picture *picture, uint32_t index)
 	return -1;
 }
 
-static void add_boxes(const struct picture *picture, uint32_t host, int socket)
+static void add_boxes(const struct tti_picture *picture, uint32_t host, int socket)
 {
 	const struct tti_graph *graph = picture->graph;
 
@@ -261,11 +48,11 @@ static void add_boxes(const struct picture *picture, uint32_t host, int socket)
 
 		if (is_box(picture, node) && graph->nodes[node].host == host &&
 		    socket_of(picture, node) == socket)
-			add_box(picture, node);
+			tti_picture_add_box(picture, node);
 	}
 }
 
-static const char *cpu_name(const struct picture *picture, uint32_t host, int socket)
+static const char *cpu_name(const struct tti_picture *picture, uint32_t host, int socket)
 {
 	const struct tti_graph *graph = picture->graph;
 
@@ -279,7 +66,7 @@ static const char *cpu_name(const struct picture *picture, uint32_t host, int so
 }
 
 /* Its name stands outside, where the lines to other sockets do not cross it. */
-static void add_socket(const struct picture *picture, uint32_t host, int socket, int last)
+static void add_socket(const struct tti_picture *picture, uint32_t host, int socket, int last)
 {
 	const char *name = cpu_name(picture, host, socket);
 	struct tti_strbuf *out = picture->out;
@@ -300,7 +87,7 @@ static void add_socket(const struct picture *picture, uint32_t host, int socket,
 	tti_strbuf_add(out, "\t}\n");
 }
 
-static void add_host(const struct picture *picture, uint32_t host)
+static void add_host(const struct tti_picture *picture, uint32_t host)
 {
 	const struct tti_graph *graph = picture->graph;
 	struct tti_strbuf *out = picture->out;
@@ -348,7 +135,7 @@ static int level_of(enum tti_node_type type)
 	}
 }
 
-static void add_edge(const struct picture *picture, const struct tti_topo_link *link)
+static void add_edge(const struct tti_picture *picture, const struct tti_topo_link *link)
 {
 	const struct tti_node *from = node_at(picture, link->from);
 	const struct tti_node *to = node_at(picture, link->to);
@@ -379,7 +166,7 @@ static bool is_arch(const struct tti_graph *graph, const struct tti_topo_link *l
 
 /* A point of its own above GPUs or below CPUs: lines along a row would lie on each
  * other, and Graphviz draws some of them twice. */
-static void add_arch(const struct picture *picture, uint32_t index)
+static void add_arch(const struct tti_picture *picture, uint32_t index)
 {
 	const struct tti_topo_link *link = &picture->graph->links[index];
 	char gbps[TTI_WORDS_MAX];
@@ -397,7 +184,7 @@ static void add_arch(const struct picture *picture, uint32_t index)
 
 /* One direction of what links two boxes. A box of several NICs has one edge, that of
  * the first. */
-static bool is_drawn(const struct picture *picture, uint32_t index)
+static bool is_drawn(const struct tti_picture *picture, uint32_t index)
 {
 	const struct tti_topo_link *link = &picture->graph->links[index];
 
@@ -406,12 +193,12 @@ static bool is_drawn(const struct picture *picture, uint32_t index)
 }
 
 /* Under an overlay there are enough lines without those that it does not use. */
-static bool is_faded(const struct picture *picture, uint32_t index)
+static bool is_faded(const struct tti_picture *picture, uint32_t index)
 {
 	return picture->over && !picture->over->colors(picture->over->arg, index);
 }
 
-static void add_edges(const struct picture *picture)
+static void add_edges(const struct tti_picture *picture)
 {
 	const struct tti_graph *graph = picture->graph;
 
@@ -428,7 +215,7 @@ static void add_edges(const struct picture *picture)
 }
 
 /* All boxes of a type side by side. */
-static void add_rank(const struct picture *picture, enum tti_node_type type)
+static void add_rank(const struct tti_picture *picture, enum tti_node_type type)
 {
 	const struct tti_graph *graph = picture->graph;
 
@@ -440,12 +227,12 @@ static void add_rank(const struct picture *picture, enum tti_node_type type)
 	tti_strbuf_add(picture->out, " }\n");
 }
 
-static bool is_foot(const struct picture *picture, uint32_t index)
+static bool is_foot(const struct tti_picture *picture, uint32_t index)
 {
 	return level_of(node_at(picture, index)->type) > level_of(TTI_NODE_PCI);
 }
 
-static bool is_head(const struct picture *picture, uint32_t index)
+static bool is_head(const struct tti_picture *picture, uint32_t index)
 {
 	return level_of(node_at(picture, index)->type) == level_of(TTI_NODE_DEV);
 }
@@ -454,8 +241,8 @@ static bool is_head(const struct picture *picture, uint32_t index)
  * each, for Graphviz has lines cross as little as can be. Edges within the row of boxes
  * would say it better, but it does not heed them across clusters. The box in the middle
  * of them, or NONE. */
-static uint32_t add_ruler(const struct picture *picture, const char *name, bool above,
-			  bool (*has)(const struct picture *picture, uint32_t index))
+static uint32_t add_ruler(const struct tti_picture *picture, const char *name, bool above,
+			  bool (*has)(const struct tti_picture *picture, uint32_t index))
 {
 	const uint32_t *walk = picture->order.walk;
 	const uint32_t nnodes = picture->graph->nnodes;
@@ -487,7 +274,7 @@ static uint32_t add_ruler(const struct picture *picture, const char *name, bool 
 	return middle;
 }
 
-static void add_rulers(const struct picture *picture)
+static void add_rulers(const struct tti_picture *picture)
 {
 	const struct tti_graph *graph = picture->graph;
 	uint32_t held = add_ruler(picture, "head", true, is_head);
@@ -502,7 +289,7 @@ static void add_rulers(const struct picture *picture)
 
 /* -- The whole ------------------------------------------------------------------------ */
 
-static void add_header(const struct picture *picture)
+static void add_header(const struct tti_picture *picture)
 {
 	const struct tti_graph *graph = picture->graph;
 	struct tti_strbuf *out = picture->out;
@@ -522,7 +309,7 @@ static void add_header(const struct picture *picture)
 }
 
 /* Below all else, so that its height does not tear the machine apart. */
-static void add_tables(const struct picture *picture, const struct tti_routes *routes)
+static void add_tables(const struct tti_picture *picture, const struct tti_routes *routes)
 {
 	bool paths, findings;
 
@@ -540,7 +327,7 @@ static void add_tables(const struct picture *picture, const struct tti_routes *r
 				paths ? "paths" : "findings");
 }
 
-static void draw(struct picture *picture, const struct tti_routes *routes)
+static void draw(struct tti_picture *picture, const struct tti_routes *routes)
 {
 	picture->places = tti_dot_places(picture->graph);
 	if (picture->places && tti_print_order_make(picture->graph, &picture->order)) {
@@ -564,7 +351,7 @@ static void draw(struct picture *picture, const struct tti_routes *routes)
 void tti_print_dot(const struct tti_routes *routes, const struct tti_lint *lint,
 		   struct tti_strbuf *out)
 {
-	struct picture picture = { .graph = routes->paths->graph, .lint = lint, .out = out };
+	struct tti_picture picture = { .graph = routes->paths->graph, .lint = lint, .out = out };
 
 	draw(&picture, routes);
 }
@@ -572,7 +359,7 @@ void tti_print_dot(const struct tti_routes *routes, const struct tti_lint *lint,
 void tti_print_dot_over(const struct tti_routes *routes, const struct tti_dot_overlay *overlay,
 			struct tti_strbuf *out)
 {
-	struct picture picture = { .graph = routes->paths->graph, .out = out, .over = overlay };
+	struct tti_picture picture = { .graph = routes->paths->graph, .out = out, .over = overlay };
 
 	draw(&picture, routes);
 }

@@ -7,6 +7,7 @@
 
 #include "insight/lint/lint.h"
 #include "insight/print/print.h"
+#include "insight/topo/order.h"
 #include "insight/write/dot.h"
 
 /* Where a node of the graph is to be seen. */
@@ -34,6 +35,19 @@ struct tti_dot_overlay {
 void tti_print_dot_over(const struct tti_routes *routes, const struct tti_dot_overlay *overlay,
 			struct tti_strbuf *out);
 
+/* A picture under construction. */
+struct tti_picture {
+	const struct tti_graph *graph;
+	const struct tti_lint *lint;
+	struct tti_strbuf *out;
+	struct tti_dot_place *places;
+	struct tti_print_order order;
+	const struct tti_dot_overlay *over; /* NULL: the machine and nothing else */
+	bool mesh;                          /* NVLinks stand in a table, not as lines */
+};
+
+void tti_picture_add_box(const struct tti_picture *picture, uint32_t index);
+
 /* The end of an edge, "penwidth=2, color=...];": under an overlay its colours lie side by
  * side, as lines of a metro do, and what is not used fades. */
 void tti_dot_stroke(const struct tti_graph *graph, const struct tti_dot_overlay *overlay,
@@ -42,10 +56,4 @@ void tti_dot_stroke(const struct tti_graph *graph, const struct tti_dot_overlay 
 /* The nodes "paths" and "findings": tables. false: nothing to show, no node. */
 bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out);
 bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out);
-/* What a picture marks in red: all but notes. */
-static inline bool tti_dot_marks(const struct tti_finding *finding)
-{
-	return finding->severity != TTI_SEVERITY_NOTE;
-}
-
 #endif

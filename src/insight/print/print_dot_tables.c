@@ -199,7 +199,7 @@ bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tt
 	size_t n = 0;
 
 	for (size_t i = 0; lint && i < lint->n; i++) {
-		if (!tti_dot_marks(&lint->at[i]))
+		if (!tti_finding_costs(&lint->at[i]))
 			continue;
 		if (!n++)
 			tti_strbuf_add(out, "\tfindings [label=<<table border=\"0\" "
