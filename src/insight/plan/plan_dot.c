@@ -4,10 +4,13 @@
 
 #include "insight/plan/plan_report.h"
 #include "insight/print/print_dot.h"
+#include "insight/write/dot.h"
 #include "plan/plan_words.h"
 #include "plan/search/detour.h"
 #include "util/error.h"
 #include "util/mem.h"
+
+#define LEFT "align=\"left\""
 
 /* The first node with the channels of one pattern, each in a colour along the links that
  * it uses, and below it a table of them. More channels than colours are left out, those
@@ -22,7 +25,6 @@ struct drawing {
 	uint32_t step;  /* channels in one colour: the two trees of a pair */
 	uint32_t shown; /* colours in use */
 	uint16_t *used; /* of each link: a bit for each colour */
-	char **colors;  /* of each link, as text; NULL */
 };
 
 /* -- Which links ---------------------------------------------------------------------- */
@@ -35,13 +37,9 @@ static void mark(struct drawing *d, uint32_t link, uint32_t color)
 	const uint32_t to = d->places[graph->links[link].to].box;
 	const struct tti_topo_link *shown =
 		from == to ? NULL : tti_graph_link(graph, from, to, graph->links[link].type);
-	uint32_t at;
 
-	if (!shown)
-		return;
-	at = (uint32_t)(shown - graph->links);
-	d->used[at] = (uint16_t)(d->used[at] | 1u << color);
-	d->used[shown->reverse] = (uint16_t)(d->used[shown->reverse] | 1u << color);
+	if (shown)
+		d->used[shown - graph->links] |= (uint16_t)(1u << color);
 }
 
 static void mark_hop(struct drawing *d, const struct tti_hop *hop, uint32_t color)
@@ -71,10 +69,12 @@ static void mark_members(struct drawing *d, const struct tti_channel *channel, u
 				      : loads->nnets  ? UINT32_MAX
 						      : channel->order[loads->n - 1];
 
-		if (d->part->pattern == TTI_PATTERN_NVLS)
+		if (d->part->pattern == TTI_PATTERN_NVLS) {
 			mark_hop(d, &loads->sw[2 * i], color);
-		else if (from != UINT32_MAX && from != to)
+			mark_hop(d, &loads->sw[2 * i + 1], color);
+		} else if (from != UINT32_MAX && from != to) {
 			mark_way(d, channel, from, to, color);
+		}
 	}
 }
 
@@ -93,42 +93,7 @@ static void mark_channel(struct drawing *d, const struct tti_channel *channel, u
 	mark_hop(d, tti_hop_out(loads, channel->net_out, last), color);
 }
 
-static tutti_status write_colors(struct drawing *d)
-{
-	const uint32_t nlinks = d->loads->routes->paths->graph->nlinks;
-
-	d->colors = tti_calloc((size_t)nlinks + 1, sizeof(*d->colors));
-	if (!d->colors)
-		return tti_fail(TUTTI_ENOMEM, "picture of a plan: out of memory");
-	for (uint32_t link = 0; link < nlinks; link++) {
-		char text[8 * TTI_DOT_COLORS + 1] = "";
-		size_t len = 0;
-
-		for (uint32_t i = 0; i < d->shown; i++)
-			if (d->used[link] >> i & 1)
-				len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
-							len ? ":" : "", tti_dot_palette[i]);
-		if (len && !(d->colors[link] = tti_strdup(text)))
-			return tti_fail(TUTTI_ENOMEM, "picture of a plan: out of memory");
-	}
-	return TUTTI_OK;
-}
-
-static const char *colors_of(const void *arg, uint32_t link)
-{
-	const struct drawing *d = arg;
-
-	return d->colors[link];
-}
-
 /* -- The table ------------------------------------------------------------------------ */
-
-static void add_cell(struct tti_strbuf *out, const char *text)
-{
-	tti_strbuf_add(out, "<td align=\"left\">");
-	tti_dot_text(out, text);
-	tti_strbuf_add(out, "</td>");
-}
 
 static const char *net_name(const struct drawing *d, uint32_t net)
 {
@@ -198,9 +163,9 @@ static void add_row(const struct drawing *d, uint32_t color, struct tti_strbuf *
 	tti_strbuf_addf(out, "<tr><td bgcolor=\"%s\" width=\"26\"></td>", tti_dot_palette[color]);
 	tti_strbuf_addf(out, "<td align=\"right\">%s</td>", gbps);
 	if (channel->net_in != TTI_NO_NET) {
-		add_cell(out, net_name(d, channel->net_in));
+		tti_dot_cell(out, LEFT, net_name(d, channel->net_in));
 		add_order(d, channel, out);
-		add_cell(out, net_name(d, channel->net_out));
+		tti_dot_cell(out, LEFT, net_name(d, channel->net_out));
 	} else {
 		add_order(d, channel, out);
 	}
@@ -211,14 +176,20 @@ static void add_table(const void *arg, struct tti_strbuf *out)
 {
 	const struct drawing *d = arg;
 	const bool nets = d->part->channels[0].net_in != TTI_NO_NET;
+	bool tree = false;
 	const uint32_t all = d->part->nchannels / d->step;
 
-	tti_strbuf_add(out,
-		       "\toverlay [fontsize=11, label=<<table border=\"0\" cellborder=\"0\" "
-		       "cellspacing=\"1\" cellpadding=\"2\">\n<tr><td></td><td><b>GB/s</b></td>");
-	tti_strbuf_add(out, nets ? "<td align=\"left\"><b>in by</b></td>" : "");
-	tti_strbuf_add(out, "<td align=\"left\"><b>channel</b></td>");
-	tti_strbuf_add(out, nets ? "<td align=\"left\"><b>out by</b></td></tr>\n" : "</tr>\n");
+	for (uint32_t i = 0; i < d->shown; i++)
+		tree |= !is_chain(d, &d->part->channels[i * d->step]);
+	tti_dot_table(out, "cellborder=\"0\" cellspacing=\"1\" cellpadding=\"2\"");
+	tti_strbuf_add(out, "<tr><td></td>");
+	tti_dot_heading(out, NULL, "GB/s");
+	if (nets)
+		tti_dot_heading(out, LEFT, "in by");
+	tti_dot_heading(out, LEFT, tree ? "channel: parent → child" : "channel");
+	if (nets)
+		tti_dot_heading(out, LEFT, "out by");
+	tti_strbuf_add(out, "</tr>\n");
 	for (uint32_t color = 0; color < d->shown; color++)
 		add_row(d, color, out);
 	if (all > d->shown)
@@ -227,7 +198,7 @@ static void add_table(const void *arg, struct tti_strbuf *out)
 			"<tr><td></td><td colspan=\"4\" align=\"left\">and %u more, which are "
 			"not drawn</td></tr>\n",
 			all - d->shown);
-	tti_strbuf_add(out, "</table>>];\n");
+	tti_strbuf_add(out, "</table>");
 }
 
 /* -- All of it ------------------------------------------------------------------------ */
@@ -260,29 +231,52 @@ static tutti_status prepare(struct drawing *d)
 	return st;
 }
 
+/* Which part of the plan is drawn. */
+static void add_notes(const struct drawing *d, struct tti_strbuf *out)
+{
+	const struct tti_plan *plan = d->report->plan;
+	uint32_t alike = 0;
+
+	for (uint32_t node = 0; node < plan->nnodes; node++)
+		alike += plan->nodes[node].kind == plan->nodes[0].kind;
+	if (plan->nnodes > 1 && alike == plan->nnodes)
+		tti_strbuf_addf(out, "drawn is %s; all nodes have the same channels\n",
+				plan->nodes[0].name);
+	else if (plan->nnodes > 1)
+		tti_strbuf_addf(out, "drawn is %s; %u of the %u nodes have the same channels\n",
+				plan->nodes[0].name, alike, plan->nnodes);
+	if (plan->npatterns > 1)
+		tti_strbuf_addf(out,
+				"drawn is the first of %u patterns; --pattern chooses another\n",
+				plan->npatterns);
+	tti_strbuf_add(out,
+		       "a colour is a channel, an arrow its direction: a link carries its GB/s "
+		       "in each direction at once");
+}
+
 static tutti_status draw(struct drawing *d, struct tti_strbuf *out)
 {
-	const bool pairs =
-		d->report->plan->nnodes > 1 && (d->pattern->pattern == TTI_PATTERN_TREE ||
-						d->pattern->pattern == TTI_PATTERN_BALANCED_TREE ||
-						d->pattern->pattern == TTI_PATTERN_SPLIT_TREE);
-	struct tti_dot_overlay overlay = { NULL, colors_of, add_table, d };
+	struct tti_strbuf notes = { 0 };
 	char title[128], gbps[24];
 
 	TTI_TRY(prepare(d));
-	d->step = pairs ? 2 : 1;
+	d->step = tti_trees_in_pairs(d->pattern->pattern, d->report->plan->nnodes) ? 2 : 1;
 	d->shown = d->part->nchannels / d->step;
 	if (d->shown > TTI_DOT_COLORS)
 		d->shown = TTI_DOT_COLORS;
 	for (uint32_t color = 0; color < d->shown; color++)
 		mark_channel(d, &d->part->channels[color * d->step], color);
-	TTI_TRY(write_colors(d));
 	tti_gbps_words(d->pattern->total_gbps, gbps);
 	(void)snprintf(title, sizeof(title), "%s, %s GB/s, %u node%s",
 		       tti_pattern_name(d->pattern->pattern), gbps, d->report->plan->nnodes,
 		       d->report->plan->nnodes == 1 ? "" : "s");
-	overlay.title = title;
-	tti_print_dot_over(d->loads->routes, &overlay, out);
+	add_notes(d, &notes);
+	out->failed |= notes.failed;
+	if (!out->failed)
+		tti_print_dot_over(
+			d->loads->routes,
+			&(struct tti_dot_overlay){ title, notes.text, d->used, add_table, d }, out);
+	tti_strbuf_release(&notes);
 	return TUTTI_OK;
 }
 
@@ -295,9 +289,6 @@ tutti_status tti_plan_dot(const struct tti_report *report, struct tti_strbuf *ou
 		return tti_fail(TUTTI_EPLAN, "there is no channel to draw");
 	d.pattern = &report->plan->patterns[0];
 	st = draw(&d, out);
-	for (uint32_t link = 0; d.colors && link < d.loads->routes->paths->graph->nlinks; link++)
-		tti_free(d.colors[link]);
-	tti_free(d.colors);
 	tti_free(d.used);
 	tti_free(d.places);
 	tti_local_free(d.part);

@@ -2,13 +2,12 @@
 #ifndef TTI_TOPO_PRINT_DOT_H
 #define TTI_TOPO_PRINT_DOT_H
 
-/* Private to the picture: what stands beside the machine, and how text gets into a
- * label. Threads: any. */
+/* Private to the picture: what stands beside the machine, and what is drawn over it.
+ * Threads: any. */
 
 #include "insight/lint/lint.h"
 #include "insight/print/print.h"
 #include "insight/topo/order.h"
-#include "insight/write/dot.h"
 
 /* Where a node of the graph is to be seen. */
 struct tti_dot_place {
@@ -22,13 +21,13 @@ struct tti_dot_place {
  * are shown by what they are part of, NICs alike by one box. */
 struct tti_dot_place *tti_dot_places(const struct tti_graph *graph);
 
-/* What is drawn over a machine: its links in colours, a table below it. */
+/* What is drawn over a machine: channels in colours, and a table below it. */
 struct tti_dot_overlay {
-	const char *title;
-	/* The colours of a link, as Graphviz has a list of them, by its number or that of its
-	 * reverse; NULL: it is grey. */
-	const char *(*colors)(const void *arg, uint32_t link);
-	/* Add a node called "overlay". */
+	const char *title, *notes; /* lines of small text below the title */
+	/* The colours that use a link in its direction, a bit for each of the palette. What none
+	 * uses is grey. */
+	const uint16_t *colors;
+	/* Write the table. */
 	void (*table)(const void *arg, struct tti_strbuf *out);
 	const void *arg;
 };
@@ -48,12 +47,12 @@ struct tti_picture {
 
 void tti_picture_add_box(const struct tti_picture *picture, uint32_t index);
 
-/* The end of an edge, "penwidth=2, color=...];": under an overlay its colours lie side by
- * side, as lines of a metro do, and what is not used fades. */
-void tti_dot_stroke(const struct tti_graph *graph, const struct tti_dot_overlay *overlay,
-		    const struct tti_topo_link *link, struct tti_strbuf *out);
+/* Tables, where there is anything to show: paths; findings; the NVLinks between devices and the
+ * colours that use them. */
+void tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out);
+void tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out);
+void tti_dot_mesh(const struct tti_graph *graph, const struct tti_dot_place *places,
+		  const uint32_t *devices, uint32_t n, const uint16_t *colors,
+		  struct tti_strbuf *out);
 
-/* The nodes "paths" and "findings": tables. false: nothing to show, no node. */
-bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out);
-bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out);
 #endif

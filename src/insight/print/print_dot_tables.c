@@ -7,11 +7,15 @@
 
 #include "insight/cluster/alike.h"
 #include "insight/print/print_words.h"
+#include "insight/write/dot.h"
 #include "topo/graph/words.h"
 #include "util/mem.h"
 
 /* A larger table would make the machine beside it too small to see. */
 #define TABLE_COLUMNS 40
+
+#define MATRIX  "cellborder=\"1\" cellspacing=\"0\" cellpadding=\"4\" color=\"#cccccc\""
+#define HEADING "bgcolor=\"#f4f4f4\""
 
 /* -- Paths --------------------------------------------------------------------------- */
 
@@ -43,13 +47,6 @@ static const char *cell_color(const struct tti_alike_cell *cell)
 	}
 }
 
-static void add_heading(const struct tti_alike_group *group, struct tti_strbuf *out)
-{
-	tti_strbuf_add(out, "<td bgcolor=\"#f4f4f4\"><b>");
-	tti_dot_text(out, group->label);
-	tti_strbuf_add(out, "</b></td>");
-}
-
 static void add_cell(const struct tti_alike *alike, uint32_t from, uint32_t to,
 		     struct tti_strbuf *out)
 {
@@ -69,64 +66,107 @@ static void add_cell(const struct tti_alike *alike, uint32_t from, uint32_t to,
 	tti_strbuf_add(out, "</td>");
 }
 
-static void add_line(uint32_t columns, const char *text, struct tti_strbuf *out)
-{
-	tti_strbuf_addf(out, "<tr><td border=\"0\" colspan=\"%u\" align=\"left\">", columns);
-	tti_dot_text(out, text);
-	tti_strbuf_add(out, "</td></tr>\n");
-}
-
 static void add_legend(const struct tti_alike *alike, struct tti_strbuf *out)
 {
 	char line[256];
 
-	add_line(alike->n + 1, "types as nvidia-smi topo -m has them, GB/s of traffic", out);
+	tti_dot_row(out, alike->n + 1, "types as nvidia-smi topo -m has them, GB/s of traffic");
 	for (const char *sign = TTI_ALIKE_SIGNS; *sign; sign++)
 		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
 			if (alike->marks[why] == *sign) {
 				snprintf(line, sizeof(line), "%c %s", *sign,
 					 tti_print_route_why((enum tti_route_why)why));
-				add_line(alike->n + 1, line, out);
+				tti_dot_row(out, alike->n + 1, line);
 			}
 	for (uint32_t i = 0; i < alike->n; i++)
 		if (alike->at[i].label != alike->at[i].names) {
 			snprintf(line, sizeof(line), "%s: %s", alike->at[i].label,
 				 alike->at[i].names);
-			add_line(alike->n + 1, line, out);
+			tti_dot_row(out, alike->n + 1, line);
 		}
 }
 
-bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out)
+static void add_matrix(const struct tti_alike *alike, struct tti_strbuf *out)
+{
+	tti_dot_table(out, MATRIX);
+	tti_strbuf_add(out, "<tr><td border=\"0\"></td>");
+	for (uint32_t i = 0; i < alike->n; i++)
+		tti_dot_heading(out, HEADING, alike->at[i].label);
+	tti_strbuf_add(out, "</tr>\n");
+	for (uint32_t i = 0; i < alike->n; i++) {
+		tti_strbuf_add(out, "<tr>");
+		tti_dot_heading(out, HEADING, alike->at[i].label);
+		for (uint32_t j = 0; j < alike->n; j++)
+			add_cell(alike, i, j, out);
+		tti_strbuf_add(out, "</tr>\n");
+	}
+	add_legend(alike, out);
+	tti_strbuf_add(out, "</table>");
+}
+
+void tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out)
 {
 	struct tti_alike alike;
 
 	if (!routes->at)
-		return false;
+		return;
 	if (tti_alike_find(routes, &alike) != TUTTI_OK) {
 		out->failed = true;
-		return false;
+		return;
 	}
-	if (alike.n < 2 || alike.n > TABLE_COLUMNS) {
-		tti_alike_release(&alike);
-		return false;
+	if (alike.n >= 2 && alike.n <= TABLE_COLUMNS)
+		add_matrix(&alike, out);
+	tti_alike_release(&alike);
+}
+
+/* -- NVLinks ------------------------------------------------------------------------- */
+
+/* "40.0" and a square for each colour of the direction. */
+static void add_mesh_cell(const struct tti_graph *graph, const struct tti_topo_link *link,
+			  const uint16_t *colors, struct tti_strbuf *out)
+{
+	char gbps[TTI_WORDS_MAX];
+
+	if (!link) {
+		tti_strbuf_add(out, "<td></td>");
+		return;
 	}
-	tti_strbuf_add(out,
-		       "\tpaths [label=<<table border=\"0\" cellborder=\"1\" cellspacing=\"0\" "
-		       "cellpadding=\"4\" color=\"#cccccc\">\n<tr><td border=\"0\"></td>");
-	for (uint32_t i = 0; i < alike.n; i++)
-		add_heading(&alike.at[i], out);
-	tti_strbuf_add(out, "</tr>\n");
-	for (uint32_t i = 0; i < alike.n; i++) {
-		tti_strbuf_add(out, "<tr>");
-		add_heading(&alike.at[i], out);
-		for (uint32_t j = 0; j < alike.n; j++)
-			add_cell(&alike, i, j, out);
+	tti_words_gbps((double)link->bw_gbps, gbps);
+	tti_strbuf_addf(out, "<td>%s", gbps);
+	for (uint32_t i = 0; i < TTI_DOT_COLORS; i++)
+		if (colors[link - graph->links] >> i & 1)
+			tti_strbuf_addf(out, "<font color=\"%s\">&#9632;</font>",
+					tti_dot_palette[i]);
+	tti_strbuf_add(out, "</td>");
+}
+
+void tti_dot_mesh(const struct tti_graph *graph, const struct tti_dot_place *places,
+		  const uint32_t *devices, uint32_t n, const uint16_t *colors,
+		  struct tti_strbuf *out)
+{
+	tti_dot_table(out, MATRIX);
+	tti_dot_row(out, n + 1,
+		    "GB/s of the NVLinks from row to column, and the channels that use them");
+	for (uint32_t i = 0; i <= n; i++) {
+		tti_strbuf_add(out, i ? "<tr>" : "<tr><td border=\"0\"></td>");
+		for (uint32_t j = i ? 0 : 1; j <= n; j++) {
+			const uint32_t head = devices[(i ? i : j) - 1];
+			const uint32_t gpu = places[head].first;
+
+			if (i == 0 || j == 0)
+				tti_dot_heading(
+					out, HEADING,
+					graph->nodes[gpu == TTI_NODE_NONE ? head : gpu].name);
+			else
+				add_mesh_cell(graph,
+					      i == j ? NULL
+						     : tti_graph_link(graph, devices[i - 1],
+								      devices[j - 1], TTI_LINK_NVL),
+					      colors, out);
+		}
 		tti_strbuf_add(out, "</tr>\n");
 	}
-	add_legend(&alike, out);
-	tti_strbuf_add(out, "</table>>];\n");
-	tti_alike_release(&alike);
-	return true;
+	tti_strbuf_add(out, "</table>");
 }
 
 /* -- Findings ------------------------------------------------------------------------ */
@@ -153,12 +193,10 @@ static void add_folded(const char *text, struct tti_strbuf *out)
 		if (!cut)
 			break;
 		*cut = '\0';
-		tti_dot_text(out, line);
-		tti_strbuf_add(out, "<br align=\"left\"/>");
+		tti_dot_row(out, 1, line);
 		line = cut + 1;
 	}
-	tti_dot_text(out, line);
-	tti_strbuf_add(out, "<br align=\"left\"/>");
+	tti_dot_row(out, 1, line);
 	tti_free(copy);
 }
 
@@ -183,18 +221,19 @@ static void add_place(const char *place, const char *source, struct tti_strbuf *
 static void add_finding(const struct tti_finding *finding, const char *source,
 			struct tti_strbuf *out)
 {
-	tti_strbuf_add(out, "<tr><td align=\"left\" balign=\"left\"><font color=\"#c00000\"><b>");
+	tti_strbuf_add(out, "<tr><td align=\"left\"><font color=\"" TTI_DOT_MARK "\"><b>");
 	tti_dot_text(out, finding->rule);
-	tti_strbuf_add(out, "</b> ");
+	/* A blank in front of a text of SVG is not drawn: it is a text of its own. */
+	tti_strbuf_add(out, "</b> <font point-size=\"10\">");
 	add_place(finding->place, source, out);
-	tti_strbuf_add(out, "</font><br align=\"left\"/>");
+	tti_strbuf_add(out, "</font></font></td></tr>\n");
 	add_folded(finding->what, out);
 	if (finding->consequence && finding->consequence[0])
 		add_folded(finding->consequence, out);
-	tti_strbuf_add(out, "</td></tr>\n");
+	tti_strbuf_add(out, "<tr><td height=\"4\"></td></tr>\n");
 }
 
-bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out)
+void tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out)
 {
 	size_t n = 0;
 
@@ -202,8 +241,7 @@ bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tt
 		if (!tti_finding_costs(&lint->at[i]))
 			continue;
 		if (!n++)
-			tti_strbuf_add(out, "\tfindings [label=<<table border=\"0\" "
-					    "cellborder=\"0\" cellspacing=\"2\">\n");
+			tti_dot_table(out, "cellborder=\"0\" cellspacing=\"0\" cellpadding=\"1\"");
 		if (n <= FINDINGS_MAX)
 			add_finding(&lint->at[i], source, out);
 	}
@@ -212,6 +250,5 @@ bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tt
 				"<tr><td align=\"left\">and %zu more: tutti topo lint</td></tr>\n",
 				n - FINDINGS_MAX);
 	if (n)
-		tti_strbuf_add(out, "</table>>];\n");
-	return n > 0;
+		tti_strbuf_add(out, "</table>");
 }
