@@ -169,9 +169,22 @@ function take_list_enum(code, item,    prefix, columns, list, n, row, i) {
 	if (list_text[list] != "")
 		block_text[item] = list_text[list] (block_text[item] == "" ? "" : "\n\n") block_text[item]
 }
+# The rule of names in tutti.h.
+function check_name(code, name,    tag) {
+	tag = code
+	sub(/^(typedef )?struct /, "", tag)
+	sub(/[ \n](.|\n)*/, "", tag)
+	if (code ~ /^(typedef )?struct [a-z_]+ \{/ && (code !~ /^typedef/ || name != tag))
+		complain("struct " tag " has no typedef of that name")
+	if (code ~ /^typedef struct [a-z_]+ \*/ && name !~ /_t$/)
+		complain("the handle " name " does not end in _t")
+	if (code !~ /^typedef (struct [a-z_]+ \*|[a-z0-9_]+_t [a-z])/ && name ~ /_t$/)
+		complain(name " ends in _t and is no handle")
+}
 function take_type(code,    item, name) {
 	sub(/ TUTTI_DEPRECATED\("[a-z_]*"\)/, "", code)
 	name = name_of_type(code)
+	check_name(code, name)
 	item = item_of(name)
 	is_type[name] = 1
 	if (code ~ /#define X\(/)
@@ -308,6 +321,14 @@ function check_function(name,    item, all, i, type, word) {
 	if ((block_text[item] all text_of[handle_of[name]]) !~ /[Tt]hread/)
 		find_missing(item, name "() does not say which threads may call it")
 }
+# What is created is destroyed, what is made or loaded is freed.
+function check_end(name,    end) {
+	end = name
+	if (!sub(/_create$/, "_destroy", end) && !sub(/_(make|load)$/, "_free", end))
+		return
+	if (!(end in is_function) && block_text[item_of_name[name]] !~ /^Deprecated/)
+		find_missing(item_of_name[name], name "() has no " end "()")
+}
 function check_comments(    i, j, n, name, type) {
 	for (i = 1; i <= nblocks; i++) {
 		if (block_kind[i] == "header" && block_text[i] == "")
@@ -325,8 +346,10 @@ function check_comments(    i, j, n, name, type) {
 		gsub(/[ *]|const|struct/, "", type)
 		handle_of[functions[i]] = type
 	}
-	for (i = 1; i <= nfunctions; i++)
+	for (i = 1; i <= nfunctions; i++) {
 		check_function(functions[i])
+		check_end(functions[i])
+	}
 }
 
 # -- Text ------------------------------------------------------------------------------------

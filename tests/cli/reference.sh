@@ -47,6 +47,14 @@ refuses memory.h 's/^typedef struct tutti_reg .*/&\nint tutti_other(void);/' \
 	'neither a comment nor a declaration: int tutti_other'
 ok "headers that say too little"
 
+refuses inspect.h 's/^} tutti_lane;/} tutti_lane_info;/' 'struct tutti_lane has no typedef of that name'
+refuses window.h 's/^typedef struct tutti_window \*tutti_window_t;/typedef struct tutti_window *tutti_window;/' \
+	'the handle tutti_window does not end in _t'
+refuses comm.h 's/tutti_config\([ ;]\)/tutti_config_t\1/; s/struct tutti_config_t/struct tutti_config/' \
+	'tutti_config_t ends in _t and is no handle'
+refuses insight.h 's/tutti_topo_free(tutti/tutti_topo_end(tutti/' 'tutti_topo_load\(\) has no tutti_topo_free\(\)'
+ok "names against the rule"
+
 fresh
 sed -i 's/tutti_version;/tutti_version;\n\ttutti_unheard_of;/' "$tmp/copy/src/tutti.map"
 expect 1 "$tmp/copy/scripts/gen_reference" --check
