@@ -94,7 +94,7 @@ static tutti_status allocate(struct tti_engine *engine, struct tti_executable *e
 	return TUTTI_OK;
 }
 
-/* Whom each operation waits for, from who waits for each. */
+/* List the operations that each operation waits for, from the lists of those that wait for it. */
 static void list_preds(struct tti_executable *exec)
 {
 	const struct tti_compiled *prog = &exec->prog;
@@ -131,7 +131,7 @@ static tutti_status list_peers(struct tti_executable *exec, int n)
 	return TUTTI_OK;
 }
 
-/* Where each operation stands among the blocks and queues, and whether any order will do. */
+/* Note the skew and the queue of each operation, and whether operations may run in any order. */
 static void note_order(struct tti_executable *exec)
 {
 	const struct tti_compiled *prog = &exec->prog;
@@ -256,8 +256,8 @@ static tutti_status connect_all(struct tti_engine *engine, struct tti_executable
 {
 	tutti_status result = TUTTI_OK;
 
-	/* All are begun before any is waited for: two ranks that wait for links
-	 * in different order must not wait for each other. */
+	/* Begin all before waiting for any: two ranks that connect in different order must not wait for
+	 * each other. */
 	for (int i = 0; i < exec->npeers; i++) {
 		const tutti_status st = tti_engine_connect(engine, exec->peers[i]);
 

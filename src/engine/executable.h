@@ -2,8 +2,7 @@
 #ifndef TTI_ENGINE_EXECUTABLE_H
 #define TTI_ENGINE_EXECUTABLE_H
 
-/* A compiled program with its links, and the state of the one job that runs it.
- * Internal to the engine. */
+/* A compiled program with its links, and the state of the one job that runs it. Internal to the engine. */
 
 #include "engine/engine.h"
 #include "util/arena.h"
@@ -14,7 +13,7 @@ struct tti_cursor {
 	int32_t round, pos;
 };
 
-/* How far an operation is: the block that is its next, and how many it has. */
+/* The next block of an operation, and how many blocks it has. */
 struct tti_progress {
 	int32_t next, end;
 };
@@ -31,15 +30,15 @@ struct tti_post {
 	struct tti_port *port; /* fan-out: the port; else NULL */
 	struct tti_link *const *links;
 	int n;
-	struct tti_copy_way *way; /* as of tti_copy_out(): how the slot is written */
-	void *slot;               /* reserved, for the operation being run         */
+	struct tti_copy_way *way; /* how tti_copy_out() writes the slot       */
+	void *slot;               /* reserved for the operation that runs now */
 };
 
 /* An operation with its links, once they are there. */
 struct tti_linked {
 	const struct tti_operation *op;
-	struct tti_link **in;        /* [op->nin]: which its messages come by      */
-	struct tti_post *post, *end; /* what it sends: from the one to the other */
+	struct tti_link **in;        /* [op->nin]: the links of its messages */
+	struct tti_post *post, *end; /* its posts are post .. end - 1        */
 };
 
 struct tti_executable {
@@ -48,8 +47,8 @@ struct tti_executable {
 	int32_t *peers;           /* that must be connected, npeers of them     */
 	int32_t npeers;
 	bool connected;
-	/* Several operations receive, no link has two messages one way in a block, and no operation
-	 * waits for another. */
+	/* Several operations receive, no link has two messages in one direction of a block, and no
+	 * operation waits for another. */
 	bool is_free;
 	struct tti_linked *linked;     /* [nopers]                                   */
 	struct tti_post *post;         /* all operations'                              */
@@ -76,14 +75,14 @@ static inline bool tti_job_is_connected(struct tti_job *job)
 	return job->program.exec->connected || tti_job_connect(job);
 }
 
-/* Nothing goes on before that peer does something. */
+/* The job cannot go on before that peer does something; -1: nobody in particular. */
 static inline void tti_job_awaits(struct tti_job *job, int peer)
 {
 	job->waiting_on = peer;
 	job->no_room = NULL;
 }
 
-/* What was committed is on its way only once the system has it. */
+/* A job is not over while the system has not taken all that was committed. */
 static inline void tti_job_hold_unsent(struct tti_job *job)
 {
 	const struct tti_engine *engine = job->engine;
@@ -96,7 +95,7 @@ static inline void tti_job_hold_unsent(struct tti_job *job)
 	}
 }
 
-/* Where the places of a program begin: integers, since a call may move nothing and have no
+/* Set where the places of a program begin. They are integers, since a call may move nothing and have no
  * buffers. */
 static inline void tti_job_place(struct tti_job *job, const void *input, void *output)
 {

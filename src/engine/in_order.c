@@ -12,8 +12,8 @@
  * (coll/compile.h): without a window and without queues. The same messages in the same order on
  * each link as program.c sends. */
 
-/* What one operation does in one block, if all it needs is there. *found: how many of its messages
- * are. `is_all`: nothing but it can be done. */
+/* Run one operation of one block if all that it needs is there. *found: how many of its messages are.
+ * `is_all`: nothing else can run. */
 static bool run_block(struct tti_job *job, const struct tti_linked *at,
 		      const struct tti_operand *operand, int32_t *found, bool is_all)
 {
@@ -31,8 +31,8 @@ static bool run_block(struct tti_job *job, const struct tti_linked *at,
 	return true;
 }
 
-/* Operations that wait for messages alone, no two of which come from one peer, each when its are
- * there: else ranks that share cores take turns once for each message. */
+/* Run operations that wait for messages alone, no two of them from one peer, each when its messages are
+ * there: in order, ranks that share cores would switch context once for each message. */
 static bool run_as_they_come(struct tti_job *job)
 {
 	struct tti_progress *list = job->program.exec->progress;
@@ -54,7 +54,7 @@ static bool run_as_they_come(struct tti_job *job)
 	return moved;
 }
 
-/* The next operations of the one block, whose places are known, until one has to wait. */
+/* Run the next operations of the one block, whose operands are known, until one has to wait. */
 static bool run_known(struct tti_job *job)
 {
 	int32_t *pos = &job->program.pos;
@@ -69,7 +69,7 @@ static bool run_known(struct tti_job *job)
 	return *pos != before;
 }
 
-/* The next block of an operation, or a part of all blocks of a rendezvous; returns how many are done. */
+/* Run the next block of an operation, or a part of a rendezvous; returns how many blocks are done. */
 static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -85,7 +85,7 @@ static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 	return run_block(job, &exec->linked[index], &operand, &job->program.found, true);
 }
 
-/* The next operations, each with all its blocks, until one has to wait. */
+/* Run the next operations, each with all its blocks, until one has to wait. */
 static bool run_next(struct tti_job *job)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -175,7 +175,7 @@ static __attribute__((noinline, cold)) bool poll_unconnected(struct tti_job *job
 	return moved;
 }
 
-/* The same, once there is nothing else to find out. */
+/* The same, once the links are there. */
 static bool poll_connected(struct tti_job *job)
 {
 	bool moved;

@@ -20,7 +20,7 @@ size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 	return piece < most ? piece : most;
 }
 
-/* Operations that are run as their messages come, in any order. */
+/* Whether the operations run in any order, as their messages come. */
 static bool is_listed(const struct tti_job *job)
 {
 	return job->program.in_order && job->program.exec->is_free && job->program.operands;
@@ -43,8 +43,8 @@ static bool is_next(const struct tti_job *job, const struct tti_queue *queue, in
 	return *oper == index;
 }
 
-/* How many messages of an operation have not come, but for those behind others of their links:
- * which may have no room before those are read. */
+/* How many messages of an operation have not come. Those behind others of their links do not count: they
+ * may have no room before those are read. */
 static uint32_t count_missing(const struct tti_job *job, int32_t index,
 			      const struct tti_link **first)
 {

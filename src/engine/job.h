@@ -7,9 +7,9 @@
 #include "engine/executable.h"
 #include "engine/wait.h"
 
-/* One round of waiting for a job, as nothing moved: alone, or beside other jobs of the thread. */
+/* One round of waiting for a job on which nothing moved; `alone`: the thread has no other job. */
 void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone);
-/* A job is over: nothing of it is left for others to see. */
+/* A job is over: withdraw what others may see of it. */
 void tti_job_end(const struct tti_job *job);
 
 /* Wait for one job, which `poll` advances. Inline, as it is on the way of every short call. */
@@ -39,9 +39,9 @@ static inline tutti_status tti_job_wait_for(struct tti_job *job, bool (*poll)(st
 	return job->status;
 }
 
-/* How many messages have to come before the next operation that sends, as operations that are run in
- * their order never wait for each other in a circle (coll/compile.h); 0: that is not known, or any may
- * wake. *first is the link of one of them: of the next where they are few. */
+/* How many messages have to come before the next operation that sends; 0: not known, or any message may
+ * wake. Operations that run in their order never wait for each other in a circle (coll/compile.h).
+ * *first is the link of one of the messages, of the next one where they are few. */
 uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **first);
 
 #endif

@@ -6,28 +6,27 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Running memory programs (coll/program.h): operations in their order, those between two
- * notifications block by block. A program begins with notifications that also say where the buffers
- * of the rank are, or that they cannot be addressed. If any of those that a rank hears of cannot, all
- * ranks that touch them hear so, and run another program. Messages order memory: what a rank wrote
- * before it notified is seen by who heard it. */
+/* Running memory programs (coll/program.h): operations in their order, those between two notifications
+ * block by block. A program begins with notifications that also say where the buffers of the rank are, or
+ * that they cannot be addressed. All ranks that touch a buffer learn of that, and run another program then.
+ * Messages order memory: a rank that was notified sees what the peer wrote before. */
 
-/* A block: stays in the first cache beside what it is read from. What the kernel copies pays for
- * each call of it, and goes through room that the second cache holds. */
+/* Bytes of a block. A mapped block stays in the first cache together with its source. Copies by the kernel
+ * cost a system call each, and go through room that the second cache holds. */
 #define BLOCK_MAPPED ((size_t)16 << 10)
 #define BLOCK_COPIED ((size_t)256 << 10)
 #define STAGED_MOST  ((size_t)512 << 10)
-/* Of a poll: a group has other jobs too. */
+/* Most bytes of one poll: a group has other jobs too. */
 #define POLL_BYTES   ((size_t)1 << 20)
 
-/* What the first notifications say; an empty one: the buffers cannot be addressed. */
+/* What the first notifications say; an empty message: the buffers cannot be addressed. */
 struct announcement {
 	struct tti_memory_buffer send, recv;
 };
 
 /* -- Notifications ------------------------------------------------------------------- */
 
-/* What a peer is told: where all is, or the row that it writes. */
+/* What a peer is told: where the buffers are, or the row that it writes. */
 static struct announcement announce_to(const struct tti_job *job, int peer)
 {
 	const struct tti_memory_call *call = &job->program.memory;
@@ -42,7 +41,7 @@ static struct announcement announce_to(const struct tti_job *job, int peer)
 	return said;
 }
 
-/* Where a buffer of a peer is, here: so that the offsets of the own layout lead to its chunks. */
+/* Where a buffer of a peer is here, shifted so that offsets of the own layout lead to its chunks. */
 static tutti_status find(const struct tti_job *job, int peer, const struct tti_memory_buffer *said,
 			 size_t before, struct tti_remote *out)
 {
@@ -73,7 +72,7 @@ static struct tti_link *link_at(const struct tti_executable *exec, const struct 
 	return exec->link[exec->prog.queue_of[op->in + exec->done]];
 }
 
-/* To each peer in turn; true: to all. `says`: where the buffers are. */
+/* Notify each peer in turn; true: all are. `says`: say where the buffers are. */
 static bool tell(struct tti_job *job, const struct tti_operation *op, bool says)
 {
 	const size_t nbytes =
@@ -97,7 +96,7 @@ static bool tell(struct tti_job *job, const struct tti_operation *op, bool says)
 	return true;
 }
 
-/* Of each peer in turn; true: of all. */
+/* Wait for the notification of each peer in turn; true: all have come. */
 static bool hear(struct tti_job *job, int32_t index, bool says)
 {
 	struct tti_executable *exec = job->program.exec;
@@ -149,7 +148,7 @@ static bool sync(struct tti_job *job)
 
 /* -- Operations ---------------------------------------------------------------------- */
 
-/* What goes wrong with memory of a peer is the end of the job. */
+/* An error with memory of a peer ends the job. */
 static void note(struct tti_job *job, tutti_status status)
 {
 	if (status != TUTTI_OK && job->status == TUTTI_AGAIN)
@@ -170,8 +169,7 @@ static const void *read_from(struct tti_job *job, int peer, size_t offset, void 
 	return staged;
 }
 
-/* The result to the output of a peer. In place its old value is in the cache, as it was just
- * read. */
+/* Write the result to the output of a peer. In place the old value is in the cache, as it was just read. */
 static void write_to(struct tti_job *job, int peer, size_t offset, const void *result,
 		     size_t nbytes)
 {
@@ -188,8 +186,8 @@ static void write_to(struct tti_job *job, int peer, size_t offset, const void *r
 		tti_copy(dst, result, nbytes, job->program.is_large && (const void *)input != dst);
 }
 
-/* The sources of an operation to the engine's list, in the order of ranks; how many. What the
- * kernel copies goes to `staged`, block after block. */
+/* Put the sources of an operation into the engine's list, in the order of ranks; returns how many. Sources
+ * that the kernel copies go to `staged`, one after the other. */
 static int find_sources(struct tti_job *job, const struct tti_operation *op,
 			const struct tti_offsets *offsets, const void *local, char *staged)
 {
@@ -208,7 +206,7 @@ static int find_sources(struct tti_job *job, const struct tti_operation *op,
 	return nsrc;
 }
 
-/* Where the result of a reduction is made: past the caches it is copied from room of its own. */
+/* Where a reduction writes its result: a result that goes past the caches is copied from scratch. */
 static char *first_target(const struct tti_job *job, const struct tti_operation *op, char *own,
 			  size_t offset, char *staged)
 {
@@ -238,7 +236,7 @@ static void run_block(struct tti_job *job, const struct tti_operation *op, int32
 
 	if (offsets.count == 0)
 		return;
-	/* What only goes on is read to where it goes; a reduction has room for itself, too. */
+	/* Data that is only passed on is read to its target; a reduction has room for its result, too. */
 	nsrc = find_sources(job, op, &offsets, local,
 			    reduces ? staged + offsets.nbytes
 			    : own   ? own
@@ -261,7 +259,7 @@ static void run_block(struct tti_job *job, const struct tti_operation *op, int32
 			 offsets.nbytes);
 }
 
-/* The end of the operations that are run block by block with that at `first`. */
+/* The end of the operations that run block by block together with the one at `first`. */
 static int32_t end_of_run(const struct tti_executable *exec, int32_t first)
 {
 	const struct tti_operation *op = exec->prog.oper;
@@ -272,7 +270,7 @@ static int32_t end_of_run(const struct tti_executable *exec, int32_t first)
 	return end;
 }
 
-/* Some blocks of the operations from job->program.pos on; true: all. */
+/* Run some blocks of the operations from job->program.pos on; true: all are done. */
 static bool work(struct tti_job *job)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -297,8 +295,8 @@ static bool work(struct tti_job *job)
 
 /* -- All ----------------------------------------------------------------------------- */
 
-/* All have said where their buffers are; false: not all can be reached, and it is the job of another
- * program from here on. */
+/* All have said where their buffers are; false: not all can be addressed, and the job runs another program
+ * from here on. */
 static bool end_opening(struct tti_job *job)
 {
 	const struct tti_memory_call call = job->program.memory;
@@ -350,7 +348,7 @@ static tutti_status need_room(struct tti_engine *engine, size_t scratch_bytes)
 	return tti_engine_need_scratch(engine, scratch_bytes);
 }
 
-/* Bytes of a block: so that what is staged for a reduction of all inputs fits the second cache. */
+/* Bytes of a block, such that what a reduction of all inputs stages fits the second cache. */
 size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_memory_call *call)
 {
 	const size_t each = STAGED_MOST / (size_t)(engine->config.n + 1) / 4096 * 4096;

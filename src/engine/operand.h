@@ -6,11 +6,11 @@
 
 #include "engine/engine.h"
 
-/* Where an operation's data lies in one block. */
+/* Where the data of an operation lies in one block. */
 struct tti_operand tti_operand_at(const struct tti_job *job, const struct tti_operation *op,
 				  int32_t block);
 
-/* The same, and where the chunk lies in an input and in an output, a peer's, too. */
+/* The same, and where the chunk lies in any input and in any output, also of a peer. */
 struct tti_offsets {
 	size_t from, to, input, output, count, nbytes;
 };

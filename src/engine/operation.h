@@ -2,17 +2,16 @@
 #ifndef TTI_ENGINE_OPERATION_H
 #define TTI_ENGINE_OPERATION_H
 
-/* Running one operation of a program: what it works on, whether all it needs is there, and what
- * it makes of it. Both orders in which a program is run (program.c, in_order.c) come here with
- * every operation. Internal to the engine. */
+/* Running one operation of a program: finding its sources, reserving its slots, combining and sending.
+ * Both orders in which a program runs (program.c, in_order.c) use this for every operation. Internal to
+ * the engine. */
 
 #include "engine/connect.h"
 #include "engine/operand.h"
 #include "engine/post.h"
 #include "engine/wait.h"
 
-/* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it begins a
- * rendezvous. */
+/* An operation does not expect this message: TUTTI_EMISMATCH, unless the message begins a rendezvous. */
 tutti_status tti_operation_refuse(struct tti_job *job, const struct tti_linked *at,
 				  const struct tti_link *link, const void *message, size_t nbytes,
 				  uint64_t tag);
@@ -20,8 +19,8 @@ tutti_status tti_operation_refuse(struct tti_job *job, const struct tti_linked *
 void *tti_first_slot_of_long(const struct tti_job *job, const struct tti_post *post,
 			     const void *dst, size_t nbytes);
 
-/* The first slot of an operation that sends, to be written with its result `dst` in one pass.
- * NULL: that is better copied there from where the result lies, past the caches. */
+/* The first slot of an operation that sends, if it is to be written in one pass with the result `dst`;
+ * NULL: copying the result there afterwards, past the caches, is better. */
 static inline void *tti_first_slot(const struct tti_job *job, const struct tti_post *post,
 				   const void *dst, size_t nbytes)
 {
@@ -29,12 +28,12 @@ static inline void *tti_first_slot(const struct tti_job *job, const struct tti_p
 					: tti_first_slot_of_long(job, post, dst, nbytes);
 }
 
-/* The engine's sources to memory (dst) and to a slot, each of which may be NULL, in one pass.
- * Returns where the result lies, for other slots. Not of nothing. */
+/* Combine the engine's sources into memory (dst) and into a slot, in one pass; either may be NULL.
+ * count > 0. Returns where the result lies, for other slots. */
 const void *tti_combine(struct tti_job *job, const struct tti_operation *op, int nsrc, void *dst,
 			void *slot, size_t count);
 
-/* The next message of a link that had none; NULL: it takes long to come. */
+/* Wait shortly for the next message of a link; NULL: it did not come. */
 static inline const void *tti_operation_await(const struct tti_job *job, struct tti_link *link,
 					      size_t *nbytes, uint64_t *tag, struct tti_wait *wait)
 {
@@ -49,10 +48,9 @@ static inline const void *tti_operation_await(const struct tti_job *job, struct 
 	return NULL;
 }
 
-/* Look for the messages of an operation and put their places into the engine's sources, the own
- * value among them, in the order of ranks. *found: how many are there already. TUTTI_AGAIN: the next
- * one is not there yet. `wait`: as nothing else can be done, one that is about to come is waited for
- * here, the sooner to see it; NULL: not so. */
+/* Put the messages of an operation and the own value, in the order of ranks, into the engine's sources.
+ * *found: how many messages are there already. TUTTI_AGAIN: the next one is not there yet. `wait`: nothing
+ * else can be done, so wait here for a message that is about to come; NULL: do not wait. */
 static inline tutti_status tti_operation_sources(struct tti_job *job, const struct tti_linked *at,
 						 const struct tti_operand *operand, int32_t *found,
 						 struct tti_wait *wait)
@@ -84,8 +82,8 @@ static inline tutti_status tti_operation_sources(struct tti_job *job, const stru
 	return TUTTI_OK;
 }
 
-/* What a message of a chunk that is cut by itself is a piece of: as much of it as a message can
- * have. Others are whole. */
+/* The bytes of the message that this one is a piece of: where each chunk is cut by itself, as much of the
+ * chunk as one message could have; else nbytes, since messages are whole. */
 static inline size_t tti_operation_whole(const struct tti_job *job, const struct tti_operation *op,
 					 const struct tti_post *post, size_t nbytes)
 {
@@ -99,8 +97,8 @@ static inline size_t tti_operation_whole(const struct tti_job *job, const struct
 	return whole < most ? whole : most;
 }
 
-/* Slots for what an operation sends. Reserving again gives the same slots, so half a success
- * costs nothing. TUTTI_AGAIN: there is no room yet. */
+/* Reserve slots for what an operation sends. TUTTI_AGAIN: there is no room yet; slots that were reserved
+ * are given again the next time. */
 static inline tutti_status tti_operation_reserve(struct tti_job *job, const struct tti_linked *at,
 						 size_t nbytes)
 {
@@ -113,7 +111,7 @@ static inline tutti_status tti_operation_reserve(struct tti_job *job, const stru
 	return TUTTI_OK;
 }
 
-/* The posts' slots that do not hold the result yet are filled from `data`; all are sent. */
+/* Fill the slots that do not hold the result yet from `data`, and send all. */
 static inline void tti_operation_commit(struct tti_job *job, const struct tti_linked *at,
 					const void *data, size_t nbytes)
 {
@@ -123,8 +121,8 @@ static inline void tti_operation_commit(struct tti_job *job, const struct tti_li
 		tti_post_commit(post, data, nbytes, tag);
 }
 
-/* Run an operation whose sources are found and whose slots are reserved. `sender` is one that
- * sends on what this one writes, reserved too, and is run with it; NULL: none. */
+/* Run an operation whose sources are found and whose slots are reserved. `sender`, whose slots are
+ * reserved too, sends on what this operation writes and is run with it; NULL: none. */
 static inline void tti_operation_run(struct tti_job *job, const struct tti_linked *at,
 				     const struct tti_operand *operand,
 				     const struct tti_linked *sender)

@@ -13,10 +13,9 @@
 bool tti_post_reserve_all(struct tti_post *post, size_t nbytes, size_t whole);
 void tti_post_commit_all(const struct tti_post *post, size_t nbytes, uint64_t tag);
 
-/* Room for a post in post->slot, to be filled: one slot that all links share where that
- * pays, else that of the first link, from which the others get copies. False: not now;
- * reserving again gives the same room. `whole`: it is a piece of so many bytes. Inline, as most
- * are of one link. */
+/* Reserve post->slot: one slot that all links share where that pays, else the slot of the first link, from
+ * which the others get copies. False: not now; reserving again gives the same room. `whole`: see
+ * tti_link_ops.reserve. Inline, as most posts are to one link. */
 static inline bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t whole)
 {
 	struct tti_link *const link = post->links[0];
@@ -27,17 +26,17 @@ static inline bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t
 	return post->slot != NULL;
 }
 
-/* Up to here there is but one way to write a slot. */
+/* Up to here there is only one way to write a slot. */
 #define TTI_LINE_BYTES 64
 
-/* Whether a slot that was reserved is filled for a reader that waits: what fits a line is not, and
- * what is long is read while it is written. */
+/* Whether a reserved slot is written for a reader that waits. A message of one cache line is not, nor is a
+ * long one, which is read while it is written. */
 static inline bool tti_slot_is_awaited(const struct tti_link *link, size_t nbytes)
 {
 	return link->is_awaited && nbytes > TTI_LINE_BYTES && nbytes <= TTI_AWAITED_BYTES;
 }
 
-/* A link's slot from memory. */
+/* Fill a slot of a link from memory. */
 static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_way *way, void *slot,
 				 const void *data, size_t nbytes)
 {
@@ -49,7 +48,7 @@ static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_wa
 		memcpy(slot, data, nbytes);
 }
 
-/* Send it: post->slot is filled from `data` unless it is there already. */
+/* Send: post->slot is filled from `data` first, unless the data is there already. */
 static inline void tti_post_commit(const struct tti_post *post, const void *data, size_t nbytes,
 				   uint64_t tag)
 {

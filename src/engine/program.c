@@ -12,11 +12,10 @@
 
 /* Running a compiled program as its messages come, several blocks at once.
  *
- * A queue is one direction of one link and stands at one operation of one block:
- * the next message of that FIFO. So what can run next is found by looking at the
- * heads of the queues: an operation runs when it is the head of all its queues, the
- * operations that it waits for are past this block, its messages are there and its slots free.
- * Blocks touch different bytes, so they need no order but that of the queues.
+ * A queue is the FIFO of one direction of a link, and stands at the operation and block of its next
+ * message. So the heads of the queues say what can run next: an operation runs when it is the head of all
+ * its queues, the operations that it waits for are past this block, its messages are there and its slots
+ * free. Blocks touch different bytes, so they need no order but that of the queues.
  *
  * Queues go in rounds: in round r an operation of stage s works on block r - STAGE_SKEW * s
  * (executable.c), if there is one. So what ends a block does not hold up, on a link that both
@@ -51,7 +50,7 @@ static int32_t block_of(const struct tti_executable *exec, int32_t queue)
 	return exec->cursor[queue].round - exec->skew[head_of(exec, queue)];
 }
 
-/* To the next operation of the round. */
+/* Go on to the next operation of the round. */
 static void step_on(const struct tti_executable *exec, int32_t queue)
 {
 	struct tti_cursor *cursor = &exec->cursor[queue];
@@ -62,7 +61,7 @@ static void step_on(const struct tti_executable *exec, int32_t queue)
 	}
 }
 
-/* Past operations that have no block in this round. */
+/* Step over operations that have no block in this round. */
 static void skip(const struct tti_job *job, int32_t queue)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -75,7 +74,7 @@ static void skip(const struct tti_job *job, int32_t queue)
 	}
 }
 
-/* Past the block of the operation at its head. */
+/* Step over the block of the operation at its head. */
 static void leave(const struct tti_job *job, int32_t queue)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -92,7 +91,7 @@ static void leave(const struct tti_job *job, int32_t queue)
 
 /* -- One operation ------------------------------------------------------------ */
 
-/* Whether it is next on all its links. */
+/* Whether an operation is next on all its links. */
 static bool leads_all(const struct tti_executable *exec, int32_t index, int32_t block)
 {
 	const struct tti_operation *op = &exec->prog.oper[index];
@@ -106,7 +105,7 @@ static bool leads_all(const struct tti_executable *exec, int32_t index, int32_t 
 	return true;
 }
 
-/* Whether those that it waits for are past this block, but for one (-1: none). */
+/* Whether the operations that it waits for are past this block, not counting `but` (-1: all count). */
 static bool is_free_but(const struct tti_executable *exec, int32_t index, int32_t block,
 			int32_t but)
 {
@@ -147,7 +146,7 @@ static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, siz
 	return then;
 }
 
-/* What is only sent, to one peer, straight out of memory. */
+/* Send data that is only sent, and to one peer, straight out of memory; false: it does not go so. */
 static bool send_from_memory(struct tti_job *job, int32_t index, const struct tti_operand *operand)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -178,7 +177,7 @@ static bool try_rndv(struct tti_job *job, int32_t index)
 	return step != TTI_RNDV_WAITS;
 }
 
-/* Run one operation of one block if all it needs is there. */
+/* Run one operation of one block if all that it needs is there. */
 static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 {
 	struct tti_executable *exec = job->program.exec;
@@ -289,7 +288,7 @@ bool tti_program_poll(struct tti_job *job)
 	return moved;
 }
 
-/* So long one of several is asked, and can turn out to be gone. */
+/* How long one of several peers is blamed, so that it can turn out to be gone. */
 #define BLAMED_NS (1000 * TTI_NS_PER_MS)
 
 static bool is_behind(struct tti_link *link)
@@ -297,14 +296,14 @@ static bool is_behind(struct tti_link *link)
 	return !link->ops->all_released || !link->ops->all_released(link);
 }
 
-/* Which of so many that are behind is blamed now: each for a while, as one that waits for others
- * cannot tell them from one that is gone. */
+/* Which of so many peers that are behind is blamed now: each for a while, as from here a peer that waits
+ * for others looks like one that is gone. */
 static int whose_turn(int behind)
 {
 	return (int)(tti_now_ns() / BLAMED_NS % behind);
 }
 
-/* Who has not read what lies where there is no room. */
+/* The peer that has not read what takes the room; -1: none. */
 static int blame_readers(const struct tti_post *post)
 {
 	int behind = 0, skipped;
@@ -333,8 +332,8 @@ static bool is_held(const struct tti_job *job, int32_t queue)
 	       is_free_but(exec, head_of(exec, queue), block, -1);
 }
 
-/* Of the links that keep the oldest block from its end, one that a message is missing on, else one
- * whose peer has not read what it was sent. */
+/* The links that keep the oldest block from its end: the peer of one on which a message is missing, else of
+ * one whose peer has not read what it was sent. */
 int tti_program_blame(const struct tti_job *job)
 {
 	const struct tti_executable *exec = job->program.exec;

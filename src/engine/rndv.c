@@ -9,10 +9,10 @@
 #include "util/error.h"
 #include "util/hash.h"
 
-/* Of a poll: other operations and jobs have something to do, too. */
+/* Most bytes of one poll: other operations and jobs have work, too. */
 #define POLL_BYTES ((size_t)1 << 20)
 
-/* What a job goes on with after something that may fail. */
+/* The status of a job after something that may have failed. */
 static tutti_status as_running(tutti_status status)
 {
 	return status == TUTTI_OK ? TUTTI_AGAIN : status;
@@ -24,8 +24,8 @@ struct offer {
 	_Atomic uint32_t is_revoked;
 };
 
-/* Such messages have a tag of their own, and are too long to travel inline: the release of those is
- * not told at once. */
+/* Such messages have a tag of their own, and are too long to travel inline, since the release of inline
+ * messages is not reported at once. */
 static uint64_t offer_tag(uint64_t tag)
 {
 	return tti_hash_mix(tag + UINT64_C(0x9e3779b97f4a7c15)) | 1;
