@@ -48,7 +48,7 @@
 #include "util/mem.h"
 #include "util/secret.h"
 
-#define GUESTS   8  /* connections a member listens to at a time */
+#define PENDING  8  /* connections a member listens to at a time */
 #define LOOK_MS  50 /* how often *stop is looked at */
 #define RETRY_NS (1 * TTI_NS_PER_MS)
 
@@ -235,13 +235,13 @@ static tutti_status lead(struct tti_shm_port *port, const struct tti_card *cards
 	return st;
 }
 
-struct guest {
+struct pending {
 	int fd;
 	struct tti_auth auth;
 };
 
 /* Take whoever knocks and is the same user; the oldest makes room. */
-static tutti_status let_in(struct tti_shm_port *port, struct guest *guests, int *n)
+static tutti_status let_in(struct tti_shm_port *port, struct pending *pending, int *n)
 {
 	int fd = tti_fork_accept(port->listener, NULL, NULL);
 
@@ -254,86 +254,86 @@ static tutti_status let_in(struct tti_shm_port *port, struct guest *guests, int 
 		tti_fd_close(&fd);
 		return TUTTI_OK;
 	}
-	if (*n == GUESTS) {
-		tti_fd_close(&guests[0].fd);
-		memmove(guests, guests + 1, (GUESTS - 1) * sizeof(*guests));
+	if (*n == PENDING) {
+		tti_fd_close(&pending[0].fd);
+		memmove(pending, pending + 1, (PENDING - 1) * sizeof(*pending));
 		--*n;
 	}
-	guests[*n].fd = fd;
-	tti_auth_init(&guests[*n].auth, false, TTI_AUTH_SHM, port->config.secret, NULL,
+	pending[*n].fd = fd;
+	tti_auth_init(&pending[*n].auth, false, TTI_AUTH_SHM, port->config.secret, NULL,
 		      sizeof(struct claim));
 	++*n;
 	return TUTTI_OK;
 }
 
-/* Go on with a guest. Whether it is the leader, and proven. */
-static bool hear(const struct tti_shm_port *port, int leader, struct guest *guest)
+/* Go on with a pending connection. Whether it is the leader, and proven. */
+static bool hear(const struct tti_shm_port *port, int leader, struct pending *pending)
 {
-	const tutti_status st = tti_auth_step(&guest->auth, guest->fd);
+	const tutti_status st = tti_auth_step(&pending->auth, pending->fd);
 	struct claim claim;
 
 	if (st == TUTTI_AGAIN)
 		return false;
-	memcpy(&claim, guest->auth.payload, sizeof(claim));
+	memcpy(&claim, pending->auth.payload, sizeof(claim));
 	if (st == TUTTI_OK && claim.leader == (uint32_t)leader &&
 	    claim.member == (uint32_t)port->base.rank)
 		return true;
 	tti_log(TTI_LOG_INFO, TTI_SHM, "dropped a connection that is not rank %d's: %s", leader,
 		st == TUTTI_OK ? "it names other ranks" : tti_error_text());
-	tti_fd_close(&guest->fd);
+	tti_fd_close(&pending->fd);
 	return false;
 }
 
 /* Wait for the leader's connection. `line` is ours to the leader's socket. */
 static tutti_status await(struct tti_shm_port *port, int leader, int line, int64_t deadline_ns,
-			  struct guest *guests, int *out)
+			  struct pending *pending, int *out)
 {
 	int n = 0;
 	tutti_status st = TUTTI_OK;
 
 	*out = -1;
 	while (st == TUTTI_OK && *out < 0) {
-		struct pollfd fds[2 + GUESTS] = { { .fd = line },
-						  { .fd = port->listener, .events = POLLIN } };
+		struct pollfd fds[2 + PENDING] = { { .fd = line },
+						   { .fd = port->listener, .events = POLLIN } };
 		const int known = n;
 		int kept = 0;
 
 		for (int i = 0; i < n; i++)
-			fds[2 + i] = (struct pollfd){ .fd = guests[i].fd, .events = POLLIN };
+			fds[2 + i] = (struct pollfd){ .fd = pending[i].fd, .events = POLLIN };
 		st = wait_fds(fds, (nfds_t)(2 + n), deadline_ns, port->config.stop);
 		for (int i = 0; i < known && st == TUTTI_OK && *out < 0; i++)
-			if (fds[2 + i].revents && hear(port, leader, &guests[i])) {
-				*out = guests[i].fd;
-				guests[i].fd = -1;
+			if (fds[2 + i].revents && hear(port, leader, &pending[i])) {
+				*out = pending[i].fd;
+				pending[i].fd = -1;
 			}
 		for (int i = 0; i < n; i++)
-			if (guests[i].fd >= 0)
-				guests[kept++] = guests[i];
+			if (pending[i].fd >= 0)
+				pending[kept++] = pending[i];
 		n = kept;
 		if (st == TUTTI_OK && *out < 0 && fds[1].revents)
-			st = let_in(port, guests, &n);
+			st = let_in(port, pending, &n);
 		else if (st == TUTTI_OK && *out < 0 && fds[0].revents)
 			st = tti_fail_quiet(TUTTI_EPEER, "it gave up or died");
 	}
 	for (int i = 0; i < n; i++)
-		tti_fd_close(&guests[i].fd);
+		tti_fd_close(&pending[i].fd);
 	return st;
 }
 
 static tutti_status follow(struct tti_shm_port *port, int leader, int line, int64_t deadline_ns)
 {
-	struct guest *const guests = tti_secret_zalloc(GUESTS * sizeof(*guests));
+	struct pending *const pending = tti_secret_zalloc(PENDING * sizeof(*pending));
 	tutti_status st;
 	int fd = -1;
 
-	if (!guests)
+	if (!pending)
 		return tti_fail(TUTTI_ENOMEM, "connections of rank %d: out of memory",
 				port->base.rank);
-	st = await(port, leader, line, deadline_ns, guests, &fd);
+	st = await(port, leader, line, deadline_ns, pending, &fd);
 	if (st == TUTTI_OK)
 		st = enter(port, leader, fd, deadline_ns);
 	tti_fd_close(&fd);
-	tti_secret_free(guests);
+	tti_secret_free(pending);
 	if (st == TUTTI_OK)
 		return TUTTI_OK;
 	return fail_with(port, st, leader, "following");

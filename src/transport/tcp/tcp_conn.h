@@ -19,30 +19,30 @@ struct tti_tcp_port;
 
 #define TTI_TCP_WHY 96 /* bytes of a reason, at most */
 
-/* Who connects, and for what: the payload of the handshake. */
+/* The payload of the handshake: which rank connects to which, and for what. */
 #define TTI_TCP_PASS_BYTES 24
 struct tti_tcp_pass {
 	uint32_t from, to;
 	uint64_t nonce;           /* of the attempt to make this link           */
-	uint8_t index, total;     /* index: of the lane                         */
+	uint8_t index, total;     /* number of the lane; total is always 1      */
 	uint8_t from_nic, to_nic; /* 1 + number of the NIC in the card, 0: unknown */
 };
 
-/* How fast a connection gets rid of what it is given. */
+/* How fast a connection sends what it is given. */
 struct tti_tcp_pace {
 	uint64_t handed;       /* bytes given to the system                         */
 	size_t waiting;        /* of these, not acknowledged when last looked at    */
 	size_t unsent;         /* of these, not on the way then                     */
-	bool queued;           /* all of these were, but some in the queue of a NIC */
-	int64_t through_at;    /* when all of it should be through                  */
-	int64_t looked_at;     /* that was then                                     */
-	int64_t since;         /* it has had something to send since; 0: it has not */
+	bool queued;           /* all of these were, but some were queued at a NIC  */
+	int64_t through_at;    /* when all of it should have been sent              */
+	int64_t looked_at;     /* when it was last looked at                        */
+	int64_t since;         /* since when it has had something to send; 0: not   */
 	uint64_t acked_before; /* bytes acknowledged at that time                   */
-	bool supplied;         /* since then it surely has, whenever looked at      */
+	bool supplied;         /* since then it had something, whenever looked at   */
 	bool warm;             /* a full measurement has passed since it was idle   */
-	int64_t passed_over;   /* it has had nothing to do since, though others did */
-	int64_t patience;      /* after so long of that it is tried all the same    */
-	bool tried;            /* which it was, and not looked at since             */
+	int64_t passed_over;   /* since when it has had nothing, though others had  */
+	int64_t patience;      /* how long that may take before it is tried         */
+	bool tried;            /* it was tried, and not looked at since             */
 };
 
 enum tti_tcp_conn_state {
@@ -61,11 +61,11 @@ struct tti_tcp_conn {
 	bool blocked;              /* the socket took no more: EPOLLOUT is asked for  */
 	bool ended;                /* the peer sends no more                          */
 	bool broken;               /* nothing can be sent                             */
-	bool shut;                 /* our end of stream is sent                            */
+	bool shut;                 /* our end of stream is sent                       */
 	bool said_end;             /* END was sent */
 	bool hangup;               /* epoll said so: read until the end is seen       */
 	int error;                 /* errno it ended with, 0: orderly                 */
-	struct tti_tcp_link *link; /* NULL: a guest not yet assigned     */
+	struct tti_tcp_link *link; /* NULL: accepted, of no link yet       */
 	int64_t deadline;          /* until UP                           */
 
 	/* Until it is up. */
@@ -95,7 +95,7 @@ struct tti_tcp_conn {
 	struct tti_tcp_conn *next_dead;
 };
 
-/* A connection over `fd`, which it takes (also on failure), in port->rising. */
+/* A connection in port->rising. Takes `fd`, also on failure. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_create(struct tti_tcp_port *port, int fd,
 					       struct tti_tcp_conn **out);
 
@@ -109,31 +109,30 @@ TUTTI_CHECKED tutti_status tti_tcp_check_congestion(int fd, const char *name);
 void tti_tcp_conn_drop(struct tti_tcp_port *port, struct tti_tcp_conn *conn);
 void tti_tcp_conn_reap(struct tti_tcp_port *port);
 
-/* It belongs to a link that is up from now on. */
+/* It belongs to a link that is up, from now on. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_raise(struct tti_tcp_port *port, struct tti_tcp_conn *conn);
 
-/* Ask epoll for room to write, or no more. */
+/* Ask epoll for EPOLLOUT, or stop asking. */
 void tti_tcp_conn_block(struct tti_tcp_port *port, struct tti_tcp_conn *conn, bool blocked);
 
-/* Its handshake is over: what follows is sealed with the keys of it. */
+/* The handshake is over: its keys seal what follows. */
 void tti_tcp_conn_proven(struct tti_tcp_conn *conn);
 
 /* Send a HELLO; a fresh socket has room for it. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn);
 
-/* Read the other side's: TUTTI_AGAIN, TUTTI_OK, TUTTI_EPROTO (not what it should
- * be, or was changed on its way), TUTTI_EPEER (it closed). Nothing behind it is read. Quiet. */
+/* Read the HELLO of the other side: TUTTI_AGAIN, TUTTI_OK, TUTTI_EPROTO (another, or changed on its way),
+ * TUTTI_EPEER (closed). Reads nothing behind it. Quiet. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn);
 
-/* Go on with what comes before both sides are proven, at the connector: TUTTI_OK: they are,
- * TUTTI_AGAIN, or a quiet error that says why not. */
+/* At the connector: go on until both sides are proven. TUTTI_OK: they are; TUTTI_AGAIN; or a quiet error
+ * that says why not. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY]);
 
-/* Tell the peer's machine now what came, not in 40 ms: the peer waits for it to close. */
+/* Send an acknowledgement now, not in 40 ms: the peer waits for it before it closes. */
 void tti_tcp_conn_acknowledge(struct tti_tcp_conn *conn);
 
-/* Whether something sent was not acknowledged by the peer's machine for long,
- * though TCP kept asking. */
+/* Whether the machine of the peer has acknowledged nothing for long, though TCP kept asking. */
 bool tti_tcp_conn_is_silent(struct tti_tcp_conn *conn, int64_t now);
 
 void tti_tcp_pass_put(const struct tti_tcp_pass *pass, uint8_t bytes[TTI_TCP_PASS_BYTES]);

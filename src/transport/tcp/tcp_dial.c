@@ -50,16 +50,16 @@ static bool choose_assigned(const struct tti_tcp_link *link, const struct tti_tc
 			    const struct tti_tcp_card *theirs, const uint8_t *order,
 			    struct tti_tcp_pair *out)
 {
-	const struct tti_tcp_wish *wish = link->wish;
+	const struct tti_tcp_assignment *assignment = link->assignment;
 	struct tti_tcp_pair pair;
 	double most = -1;
 
-	for (size_t at = 0; wish && at < mine->nnics; at++)
-		for (int i = 0; i < wish->n; i++) {
-			if (!tti_tcp_wish_nics(wish, i, mine, theirs, &pair) ||
-			    pair.mine != order[at] || wish->shares[i].share <= most)
+	for (size_t at = 0; assignment && at < mine->nnics; at++)
+		for (int i = 0; i < assignment->n; i++) {
+			if (!tti_tcp_assignment_nics(assignment, i, mine, theirs, &pair) ||
+			    pair.mine != order[at] || assignment->shares[i].share <= most)
 				continue;
-			most = wish->shares[i].share;
+			most = assignment->shares[i].share;
 			*out = pair;
 		}
 	return most >= 0;
@@ -77,7 +77,7 @@ static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *th
 	uint8_t first;
 	int fd;
 
-	if (!port->prefer.n && !link->wish)
+	if (!port->prefer.n && !link->assignment)
 		return;
 	tti_tcp_cards_get(&port->cards, port->base.rank, &mine);
 	tti_tcp_nics_order(port, &mine, order);

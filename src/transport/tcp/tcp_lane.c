@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which lanes a link has beside its first one, and when they are opened. Only the side that
- * connected does anything here; the other admits what comes (tcp_guest.c).
+ * connected does anything here; the other admits what comes (tcp_accept.c).
  *
  * A lane that does not open, or is lost, is tried again: after 50 ms, twice as long each
  * time up to 1 s, and from the 60th time on every 5 s; while its NIC has no carrier, this
@@ -142,8 +142,9 @@ static size_t add_assigned(const struct tti_tcp_link *link, const struct tti_tcp
 			   const struct tti_tcp_card *theirs, struct tti_tcp_pair *pair, size_t n,
 			   size_t most)
 {
-	for (int i = 0; link->wish && i < link->wish->n && n < most; i++) {
-		const bool known = tti_tcp_wish_nics(link->wish, i, mine, theirs, &pair[n]);
+	for (int i = 0; link->assignment && i < link->assignment->n && n < most; i++) {
+		const bool known =
+			tti_tcp_assignment_nics(link->assignment, i, mine, theirs, &pair[n]);
 		size_t k = 0;
 
 		if (!known || !link->lanes->ways.at[pair[n].mine][pair[n].theirs].kind)

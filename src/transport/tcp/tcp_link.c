@@ -40,7 +40,7 @@ tutti_status tti_tcp_link_create(struct tti_tcp_port *port, int peer, struct tti
 	link->base.peer = peer;
 	link->port = port;
 	link->only = -1;
-	tti_tcp_link_wish(link);
+	tti_tcp_link_assign(link);
 	port->link_of[peer] = link;
 	*out = link;
 	return TUTTI_OK;
@@ -211,7 +211,7 @@ static void *reserve(struct tti_link *base, size_t nbytes, size_t whole)
 
 	(void)whole;
 	/* The same room as before, whatever has become of the link. */
-	if (!link->lent && nbytes <= link->in.slot_bytes && !tti_tcp_may_stage(link)) {
+	if (!link->reserved && nbytes <= link->in.slot_bytes && !tti_tcp_may_stage(link)) {
 		tti_tcp_link_look(link);
 		if (!link->nconns)
 			miss(link);

@@ -59,7 +59,7 @@ void tti_tcp_nics_release(struct tti_tcp_port *port)
 	while (port->prefer.n)
 		tti_free(port->prefer.at[--port->prefer.n]);
 	tti_vec_release(&port->prefer);
-	tti_tcp_wishes_release(port);
+	tti_tcp_assignments_release(port);
 }
 
 /* -- Which first ------------------------------------------------------------- */
@@ -73,7 +73,7 @@ void tti_tcp_prefer(struct tti_port *base, const char *const *nics, int n)
 	for (int i = 0; i < n; i++) {
 		char *name = tti_strdup(nics[i]);
 
-		/* Without memory for a wish, it is not fulfilled. */
+		/* Without memory for a preference it has no effect. */
 		if (!name || !tti_vec_push(&port->prefer, name)) {
 			tti_free(name);
 			return;
@@ -81,7 +81,7 @@ void tti_tcp_prefer(struct tti_port *base, const char *const *nics, int n)
 	}
 }
 
-static size_t wish(const struct tti_tcp_port *port, const char *name)
+static size_t place_of(const struct tti_tcp_port *port, const char *name)
 {
 	size_t i = 0;
 
@@ -94,10 +94,10 @@ void tti_tcp_nics_order(const struct tti_tcp_port *port, const struct tti_tcp_ca
 			uint8_t order[TTI_TCP_NICS_MOST])
 {
 	for (size_t i = 0; i < mine->nnics; i++) {
-		const size_t rank = wish(port, mine->nic[i].is.name);
+		const size_t rank = place_of(port, mine->nic[i].is.name);
 		size_t at = i;
 
-		for (; at > 0 && wish(port, mine->nic[order[at - 1]].is.name) > rank; at--)
+		for (; at > 0 && place_of(port, mine->nic[order[at - 1]].is.name) > rank; at--)
 			order[at] = order[at - 1];
 		order[at] = (uint8_t)i;
 	}
@@ -162,5 +162,5 @@ void tti_tcp_lane_name(struct tti_tcp_link *link, int index, uint8_t mine, uint8
 		memcpy(lane->remote_nic, card.nic[theirs - 1].is.name, IFNAMSIZ);
 		lane->remote_mbps = card.nic[theirs - 1].is.mbps;
 	}
-	tti_tcp_lane_wish(link, index);
+	tti_tcp_lane_assign(link, index);
 }

@@ -21,7 +21,7 @@
 static void handle_rising(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 {
 	if (!conn->connector)
-		tti_tcp_guest_event(port, conn);
+		tti_tcp_accept_event(port, conn);
 	else if (conn->link->dial)
 		tti_tcp_dial_event(conn);
 	else if (tti_tcp_lanes_event(conn))
@@ -31,7 +31,7 @@ static void handle_rising(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 static void expire(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 {
 	if (!conn->connector)
-		tti_tcp_guest_expire(port, conn);
+		tti_tcp_accept_expire(port, conn);
 	else if (conn->link->dial)
 		tti_tcp_dial_expire(conn);
 	else
@@ -109,7 +109,7 @@ void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms)
 	} while (n == EVENTS);
 	/* Last, as each one that is accepted is a new event. */
 	if (knocks)
-		tti_tcp_guest_accept(port);
+		tti_tcp_accept(port);
 	if (port->ncoming || port->rising.n || port->lanes_at != TTI_NEVER)
 		look_at_timers(port);
 	if (port->dead)

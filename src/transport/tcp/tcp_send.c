@@ -72,8 +72,8 @@ void *tti_tcp_stage(struct tti_tcp_link *link, size_t nbytes)
 {
 	if (nbytes > link->in.slot_bytes)
 		return NULL;
-	link->lent = link->lent || tti_tcp_may_stage(link);
-	return link->lent ? payload_of(link, link->in.committed, nbytes) : NULL;
+	link->reserved = link->reserved || tti_tcp_may_stage(link);
+	return link->reserved ? payload_of(link, link->in.committed, nbytes) : NULL;
 }
 
 static void put_header(struct tti_tcp_link *link, uint64_t seq, size_t nbytes, uint64_t tag)
@@ -95,7 +95,7 @@ void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 {
 	struct tti_tcp_link *link = (struct tti_tcp_link *)base;
 
-	link->lent = false;
+	link->reserved = false;
 	if (link->state != TTI_TCP_LINK_UP)
 		return;
 	if (link->cut) {
@@ -327,7 +327,8 @@ bool tti_tcp_send(struct tti_link *base, const void *data, size_t nbytes, uint64
 	struct tti_tcp_conn *conn = link->conn[0];
 
 	if (!link->single || nbytes < THROUGH || nbytes > link->in.slot_bytes || link->unsent ||
-	    link->lent || link->nconns != 1 || !conn || conn->blocked || conn->nout || conn->broken)
+	    link->reserved || link->nconns != 1 || !conn || conn->blocked || conn->nout ||
+	    conn->broken)
 		return false;
 	if (!tti_tcp_may_stage(link)) {
 		tti_tcp_link_look(link);

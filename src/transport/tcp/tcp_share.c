@@ -33,13 +33,13 @@
 
 /* -- Wishes ------------------------------------------------------------------ */
 
-void tti_tcp_lane_wish(struct tti_tcp_link *link, int index)
+void tti_tcp_lane_assign(struct tti_tcp_link *link, int index)
 {
 	struct tti_tcp_lane *lane = &link->lane[index];
 
 	lane->share = 0;
-	for (int i = 0; link->wish && i < link->wish->n; i++) {
-		const struct tti_lane_share *share = &link->wish->shares[i];
+	for (int i = 0; link->assignment && i < link->assignment->n; i++) {
+		const struct tti_lane_share *share = &link->assignment->shares[i];
 
 		if (strcmp(share->local_nic, lane->local_nic) == 0 &&
 		    strcmp(share->remote_nic, lane->remote_nic) == 0)
@@ -56,18 +56,19 @@ static size_t nic_named(const struct tti_tcp_card *card, const char *name)
 	return i;
 }
 
-bool tti_tcp_wish_nics(const struct tti_tcp_wish *wish, int i, const struct tti_tcp_card *mine,
-		       const struct tti_tcp_card *theirs, struct tti_tcp_pair *out)
+bool tti_tcp_assignment_nics(const struct tti_tcp_assignment *assignment, int i,
+			     const struct tti_tcp_card *mine, const struct tti_tcp_card *theirs,
+			     struct tti_tcp_pair *out)
 {
-	const size_t local = nic_named(mine, wish->shares[i].local_nic);
-	const size_t remote = nic_named(theirs, wish->shares[i].remote_nic);
+	const size_t local = nic_named(mine, assignment->shares[i].local_nic);
+	const size_t remote = nic_named(theirs, assignment->shares[i].remote_nic);
 
 	*out = (struct tti_tcp_pair){ (uint8_t)local, (uint8_t)remote };
 	return local < mine->nnics && remote < theirs->nnics;
 }
 
 /* Whether all NICs that have a share can talk: a plan knows nothing of networks. */
-static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_wish *wish)
+static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_assignment *assignment)
 {
 	struct tti_tcp_card mine, theirs;
 	struct tti_tcp_ways ways;
@@ -79,11 +80,12 @@ static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_wish *w
 	tti_tcp_cards_get(&link->port->cards, link->base.peer, &theirs);
 	tti_tcp_ways_find(&mine, &theirs, -1, tti_tcp_route_leaves, &fd, &ways);
 	tti_fd_close(&fd);
-	for (int i = 0; i < wish->n && good; i++) {
-		const struct tti_lane_share *share = &wish->shares[i];
+	for (int i = 0; i < assignment->n && good; i++) {
+		const struct tti_lane_share *share = &assignment->shares[i];
 
-		good = share->share <= 0 || (tti_tcp_wish_nics(wish, i, &mine, &theirs, &pair) &&
-					     ways.at[pair.mine][pair.theirs].kind);
+		good = share->share <= 0 ||
+		       (tti_tcp_assignment_nics(assignment, i, &mine, &theirs, &pair) &&
+			ways.at[pair.mine][pair.theirs].kind);
 		if (!good)
 			tti_log(TTI_LOG_INFO, TTI_TCP,
 				"%s cannot talk to %s of rank %d, as the plan wants it to: what "
@@ -93,71 +95,74 @@ static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_wish *w
 	return good;
 }
 
-void tti_tcp_link_wish(struct tti_tcp_link *link)
+void tti_tcp_link_assign(struct tti_tcp_link *link)
 {
 	const struct tti_tcp_port *port = link->port;
 
-	link->wish = NULL;
+	link->assignment = NULL;
 	link->dealer = (struct tti_tcp_dealer){ 0 };
-	for (size_t i = 0; i < port->wishes.n; i++)
-		if (port->wishes.at[i]->peer == link->base.peer && can_be(link, port->wishes.at[i]))
-			link->wish = port->wishes.at[i];
+	for (size_t i = 0; i < port->assignments.n; i++)
+		if (port->assignments.at[i]->peer == link->base.peer &&
+		    can_be(link, port->assignments.at[i]))
+			link->assignment = port->assignments.at[i];
 	for (int i = 0; i < link->nlanes; i++)
-		tti_tcp_lane_wish(link, i);
+		tti_tcp_lane_assign(link, i);
 }
 
 /* What was assigned to a peer is no more. */
 static void forget(struct tti_tcp_port *port, int peer)
 {
-	for (size_t i = 0; i < port->wishes.n; i++) {
-		if (port->wishes.at[i]->peer != peer)
+	for (size_t i = 0; i < port->assignments.n; i++) {
+		if (port->assignments.at[i]->peer != peer)
 			continue;
-		tti_free(port->wishes.at[i]);
-		port->wishes.at[i] = port->wishes.at[--port->wishes.n];
+		tti_free(port->assignments.at[i]);
+		port->assignments.at[i] = port->assignments.at[--port->assignments.n];
 		return;
 	}
 }
 
-static void log_wish(const struct tti_tcp_port *port, const struct tti_tcp_wish *wish)
+static void log_assignment(const struct tti_tcp_port *port,
+			   const struct tti_tcp_assignment *assignment)
 {
 	double sum = 0;
 
-	for (int i = 0; i < wish->n; i++)
-		sum += wish->shares[i].share;
-	for (int i = 0; i < wish->n && sum > 0; i++)
-		if (wish->shares[i].share > 0)
+	for (int i = 0; i < assignment->n; i++)
+		sum += assignment->shares[i].share;
+	for (int i = 0; i < assignment->n && sum > 0; i++)
+		if (assignment->shares[i].share > 0)
 			tti_log(TTI_LOG_INFO, TTI_TCP,
 				"rank %d sends to rank %d by %s to %s: %.1f %% of it",
-				port->base.rank, wish->peer, wish->shares[i].local_nic,
-				wish->shares[i].remote_nic, 100 * wish->shares[i].share / sum);
+				port->base.rank, assignment->peer, assignment->shares[i].local_nic,
+				assignment->shares[i].remote_nic,
+				100 * assignment->shares[i].share / sum);
 }
 
 void tti_tcp_assign(struct tti_port *base, int peer, const struct tti_lane_share *shares, int n)
 {
 	struct tti_tcp_port *port = tti_tcp_port_of(base);
-	struct tti_tcp_wish *wish =
-		n > 0 ? tti_alloc(sizeof(*wish) + (size_t)n * sizeof(*shares)) : NULL;
+	struct tti_tcp_assignment *assignment =
+		n > 0 ? tti_alloc(sizeof(*assignment) + (size_t)n * sizeof(*shares)) : NULL;
 
 	forget(port, peer);
-	if (wish) {
-		wish->peer = peer;
-		wish->n = n;
-		memcpy(wish->shares, shares, (size_t)n * sizeof(*shares));
-		/* Without memory for a wish, it is not fulfilled. */
-		if (!tti_vec_push(&port->wishes, wish))
-			tti_free(wish);
+	if (assignment) {
+		assignment->peer = peer;
+		assignment->n = n;
+		memcpy(assignment->shares, shares, (size_t)n * sizeof(*shares));
+		/* Without memory for an assignment it has no effect. */
+		if (!tti_vec_push(&port->assignments, assignment))
+			tti_free(assignment);
 		else
-			log_wish(port, wish);
+			log_assignment(port, assignment);
 	}
 	if (port->link_of[peer])
-		tti_tcp_link_wish(port->link_of[peer]);
+		tti_tcp_link_assign(port->link_of[peer]);
 }
 
-void tti_tcp_wishes_release(struct tti_tcp_port *port)
+void tti_tcp_assignments_release(struct tti_tcp_port *port)
 {
-	while (port->wishes.n)
-		tti_free(port->wishes.at[--port->wishes.n]);
-	tti_vec_release(&port->wishes);
+	while (port->assignments.n)
+		tti_free(port->assignments.at[--port->assignments.n]);
+	tti_vec_release(&port->assignments);
 }
 
 /* -- Whether they hold ----------------------------------------------------------- */
@@ -169,7 +174,7 @@ static bool is_well(const struct tti_tcp_link *link, int lane)
 
 bool tti_tcp_shares_hold(const struct tti_tcp_link *link)
 {
-	if (!link->wish || link->dealer.paused)
+	if (!link->assignment || link->dealer.paused)
 		return false;
 	for (int i = 0; i < link->nlanes; i++)
 		if (link->lane[i].share > 0 && is_well(link, i))

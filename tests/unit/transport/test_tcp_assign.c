@@ -61,7 +61,7 @@ static void assigned_nics_carry_their_shares(void **state)
 	trickle(&world, 20);
 	assert_int_equal(info(&world, 1, 2).sent - before[2], 400000);
 	assign(&world);
-	assert_null(end(&world, 1)->wish);
+	assert_null(end(&world, 1)->assignment);
 	transfer(&world, 50);
 	world_end(&world);
 }
@@ -76,7 +76,7 @@ static void assigned_nics_that_are_not_there(void **state)
 	cable(1, "10.1.1.1/24", "10.1.1.2/24");
 	want("eth7", 1);
 	begin(&world, 0, 1);
-	assert_null(end(&world, 0)->wish);
+	assert_null(end(&world, 0)->assignment);
 	check_lane(&world, 0, "eth0", "eth0");
 	open_all(&world, 2);
 	transfer(&world, 300);
@@ -85,13 +85,13 @@ static void assigned_nics_that_are_not_there(void **state)
 	want("eth0", 1);
 	strcpy(assigned[1].remote_nic, "eth1");
 	assign(&world);
-	assert_null(end(&world, 0)->wish);
-	assert_null(end(&world, 1)->wish);
+	assert_null(end(&world, 0)->assignment);
+	assert_null(end(&world, 1)->assignment);
 	transfer(&world, 300);
 	want("eth1", 1);
 	assign(&world);
-	assert_non_null(end(&world, 0)->wish);
-	assert_non_null(end(&world, 1)->wish);
+	assert_non_null(end(&world, 0)->assignment);
+	assert_non_null(end(&world, 1)->assignment);
 	world_end(&world);
 }
 

@@ -13,11 +13,11 @@ static int64_t now;
 /* A link of n lanes, each of NICs of its own. */
 static struct tti_tcp_link *make(const double *shares, int n)
 {
-	static struct tti_tcp_wish wish = { .n = 1 };
+	static struct tti_tcp_assignment assignment = { .n = 1 };
 	struct tti_tcp_link *link = tti_zalloc(sizeof(*link));
 
 	assert_non_null(link);
-	link->wish = &wish;
+	link->assignment = &assignment;
 	link->nlanes = n;
 	for (int i = 0; i < n; i++) {
 		link->conn[i] = &well;
@@ -265,7 +265,7 @@ static void shares_hold_where_there_are_some(void **state)
 	link->conn[1] = NULL;
 	assert_false(tti_tcp_shares_hold(link));
 	link->conn[1] = &well;
-	link->wish = NULL;
+	link->assignment = NULL;
 	assert_false(tti_tcp_shares_hold(link));
 	drop(link);
 }

@@ -12,12 +12,12 @@
 #include "util/mem.h"
 
 /* So many strangers at a time besides one per rank; the oldest gives way. */
-#define GUESTS_MOST 256
+#define PENDING_MOST 256
 /* Accepted by one look at a listening socket: whoever floods it must not keep the caller from its
  * links and its timeout. The next look takes the rest. */
-#define ACCEPT_MOST 64
+#define ACCEPT_MOST  64
 /* Dropped connections that are logged one by one; all are counted when the port closes. */
-#define LOGGED      20
+#define LOGGED       20
 
 static void turn_away(struct tti_tcp_port *port, struct tti_tcp_conn *conn, const char *why)
 {
@@ -45,7 +45,7 @@ static void make_room(struct tti_tcp_port *port)
 	size_t strangers = 0;
 	struct tti_tcp_conn *oldest = NULL;
 
-	if (port->rising.n <= GUESTS_MOST)
+	if (port->rising.n <= PENDING_MOST)
 		return;
 	for (size_t i = 0; i < port->rising.n; i++) {
 		struct tti_tcp_conn *conn = port->rising.at[i];
@@ -56,7 +56,7 @@ static void make_room(struct tti_tcp_port *port)
 		if (!oldest)
 			oldest = conn;
 	}
-	if (strangers > GUESTS_MOST + (size_t)port->base.nranks)
+	if (strangers > PENDING_MOST + (size_t)port->base.nranks)
 		turn_away(port, oldest, "too many at a time");
 }
 
@@ -97,11 +97,11 @@ static void accept_from(struct tti_tcp_port *port, int listen_fd)
 		}
 		tti_auth_init(conn->auth, false, TTI_AUTH_DATA, port->secret, NULL,
 			      TTI_TCP_PASS_BYTES);
-		tti_tcp_guest_event(port, conn);
+		tti_tcp_accept_event(port, conn);
 	}
 }
 
-void tti_tcp_guest_accept(struct tti_tcp_port *port)
+void tti_tcp_accept(struct tti_tcp_port *port)
 {
 	accept_from(port, port->listen_fd);
 	for (size_t i = 0; i < TTI_TCP_NICS_MOST; i++) {
@@ -202,7 +202,7 @@ static void proving(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 	greeting(port, conn);
 }
 
-void tti_tcp_guest_event(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+void tti_tcp_accept_event(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 {
 	if (conn->state == TTI_TCP_PROVING)
 		proving(port, conn);
@@ -210,7 +210,7 @@ void tti_tcp_guest_event(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 		greeting(port, conn);
 }
 
-void tti_tcp_guest_expire(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+void tti_tcp_accept_expire(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 {
 	turn_away(port, conn, "it took too long");
 }
