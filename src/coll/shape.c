@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/shape_parts.h"
+#include "coll/shape.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "coll/shape_parts.h"
 #include "plan/connect/connect.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -17,7 +18,7 @@ static tutti_status no_memory(uint32_t n)
 	return tti_fail(TUTTI_ENOMEM, "the shape of %u ranks: out of memory", n);
 }
 
-/* -- Groups ----------------------------------------------------------------------- */
+/* -- Groups ------------------------------------------------------------------------ */
 
 /* The rank that stands at a place of a walk; by number without one. */
 static uint32_t walked(const uint32_t *walk, uint32_t place)
@@ -99,7 +100,7 @@ tutti_status tti_shape_group_by_name(struct tti_shape *shape, const struct tti_p
 	return st;
 }
 
-/* -- Shares ----------------------------------------------------------------------- */
+/* -- Shares ------------------------------------------------------------------------ */
 
 /* Of n channels, the one that takes longest for its share: its share by its bandwidth
  * is the largest. With one more each: that which takes one more most easily. */
@@ -167,7 +168,7 @@ static uint32_t *shares_of(const struct tti_plan_pattern *pattern, uint32_t step
 	return share;
 }
 
-/* -- Rings ------------------------------------------------------------------------ */
+/* -- Rings ------------------------------------------------------------------------- */
 
 tutti_status tti_shape_add_ring(struct tti_shape *shape, const uint32_t *order, uint32_t share)
 {
@@ -186,7 +187,7 @@ tutti_status tti_shape_add_ring(struct tti_shape *shape, const uint32_t *order, 
 	return TUTTI_OK;
 }
 
-/* -- Trees ------------------------------------------------------------------------ */
+/* -- Trees ------------------------------------------------------------------------- */
 
 tutti_status tti_shape_add_tree(struct tti_shape *shape, const uint32_t *parent, uint32_t share)
 {
@@ -265,7 +266,7 @@ static tutti_status grow_trees(struct tti_shape *shape)
 	return st;
 }
 
-/* -- All together ----------------------------------------------------------------- */
+/* -- All together ------------------------------------------------------------------ */
 
 tutti_status tti_shape_create(uint32_t n, struct tti_shape **out)
 {

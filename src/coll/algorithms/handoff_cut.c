@@ -18,7 +18,7 @@ void tutti_part(size_t count, int n, int index, size_t *first, size_t *part_coun
 	*part_count = part + (i < longer);
 }
 
-/* -- Parts ----------------------------------------------------------------------------- */
+/* -- Parts ------------------------------------------------------------------------- */
 
 /* One side while the vector is walked along. */
 struct walk {
@@ -59,7 +59,7 @@ static void walk_to(struct walk *walk, size_t at)
 	}
 }
 
-/* -- Stripes --------------------------------------------------------------------------- */
+/* -- Stripes ----------------------------------------------------------------------- */
 
 static size_t place_of(uint32_t units, size_t count, size_t line)
 {
@@ -92,7 +92,7 @@ static bool cut_part(const struct tti_handoff_shape *shape, const struct tti_han
 	return true;
 }
 
-/* -- Both ------------------------------------------------------------------------------ */
+/* -- Both -------------------------------------------------------------------------- */
 
 tutti_status tti_handoff_cut(const struct tti_handoff_call *call,
 			     const struct tti_handoff_shape *shape, size_t count, size_t line,

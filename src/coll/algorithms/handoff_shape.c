@@ -46,7 +46,7 @@ uint32_t tti_handoff_next_cut(const struct tti_handoff_shape *shape, uint32_t fi
 	return next;
 }
 
-/* -- Checking -------------------------------------------------------------------------- */
+/* -- Checking ---------------------------------------------------------------------- */
 
 struct checker {
 	const struct tti_handoff_call *call;

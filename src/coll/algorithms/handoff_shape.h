@@ -96,7 +96,7 @@ TUTTI_CHECKED tutti_status tti_handoff_shape_check(const struct tti_handoff_call
 						   const struct tti_handoff_shape *shape,
 						   size_t nbytes, int *depth);
 
-/* -- handoff_stripes.c ---------------------------------------------------------------- */
+/* -- handoff_stripes.c ------------------------------------------------------------- */
 
 struct tti_handoff_job;
 struct tti_handoff_plan;

@@ -53,7 +53,7 @@ static tutti_status no_memory(void)
 	return tti_fail(TUTTI_ENOMEM, "the stripes of a handoff: out of memory");
 }
 
-/* -- Looking things up ------------------------------------------------------------------ */
+/* -- Looking things up ------------------------------------------------------------- */
 
 static int by_key(const void *left, const void *right)
 {
@@ -124,7 +124,7 @@ static int32_t receiver_at(const struct builder *b, uint32_t node, uint32_t end)
 	return -1;
 }
 
-/* -- One stripe --------------------------------------------------------------------------- */
+/* -- One stripe -------------------------------------------------------------------- */
 
 static bool hop(struct builder *b, int32_t from, int32_t to)
 {
@@ -208,7 +208,7 @@ static tutti_status add_stripe(struct builder *b, const struct landing *l)
 	return tti_vec_push(&b->stripes, stripe) ? TUTTI_OK : no_memory();
 }
 
-/* -- What comes into a node ----------------------------------------------------------------- */
+/* -- What comes into a node -------------------------------------------------------- */
 
 /* The trees for `share` that landed at an endpoint, without those that carry next to nothing:
  * in all as much. */
@@ -271,7 +271,7 @@ static tutti_status bring(struct builder *b, uint32_t node, uint32_t part, const
 	return TUTTI_OK;
 }
 
-/* -- What a node has already ------------------------------------------------------------------ */
+/* -- What a node has already ------------------------------------------------------- */
 
 /* A piece of what a node has, in as many equal stripes as an endpoint has sources. */
 static tutti_status give_piece(struct builder *b, struct landing *l, uint32_t end, double until)
@@ -318,7 +318,7 @@ static tutti_status give(struct builder *b, uint32_t node, uint32_t part, double
 	return TUTTI_OK;
 }
 
-/* -- Whole on side `to`: node by node ------------------------------------------------------------ */
+/* -- Whole on side `to`: node by node ---------------------------------------------- */
 
 /* Whether all who send a part into a node have it by now. */
 static bool is_ready(const struct builder *b, uint32_t part, const struct ref *ways, uint32_t nways)
@@ -399,7 +399,7 @@ static tutti_status add_all(struct builder *b)
 	return TUTTI_OK;
 }
 
-/* -- All of it ----------------------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------- */
 
 static bool make_room(struct builder *b)
 {

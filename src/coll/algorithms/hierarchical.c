@@ -237,7 +237,7 @@ void tti_hierarchical_all_gather(struct tti_program *prog)
 		gather_inside(prog, &v, tti_wrap(v.g.group - round, v.g.ngroups));
 }
 
-/* -- Whole stripes -------------------------------------------------------------------- */
+/* -- Whole stripes ----------------------------------------------------------------- */
 
 /* Between groups by recursive doubling: log2 steps of all of a stripe in place of two
  * for each group of a part of it. As many stripes as the smallest group has members: who

@@ -63,7 +63,7 @@ static tutti_status compile_all(struct tti_check *check)
 	return TUTTI_OK;
 }
 
-/* -- Links: every message has its receiver -------------------------------- */
+/* -- Links: every message has its receiver ----------------------------------------- */
 
 static const struct tti_queue *queue_at(const struct tti_check *check, int rank, int32_t queue)
 {
@@ -205,7 +205,7 @@ static tutti_status match_all(struct tti_check *check)
 	return st;
 }
 
-/* -- All together --------------------------------------------------------- */
+/* -- All together ------------------------------------------------------------------ */
 
 static tutti_status check_size(const struct tti_program *prog, int n)
 {

@@ -30,7 +30,7 @@ static void signal_oper(struct tti_check_message_run *run, int32_t oper)
 		run->ready[run->nready++] = oper;
 }
 
-/* -- Setting up ----------------------------------------------------------- */
+/* -- Setting up -------------------------------------------------------------------- */
 
 static int32_t initial_need(const struct tti_check_message_run *run, int32_t oper)
 {
@@ -130,7 +130,7 @@ static void signal_initial(struct tti_check_message_run *run)
 	}
 }
 
-/* -- Values --------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------ */
 
 /* The message that an operation takes from its i-th receiving queue. */
 static const uint64_t *message_of(const struct tti_check_message_run *run, int rank,
@@ -202,7 +202,7 @@ static tutti_status reduce(struct tti_check_message_run *run, int32_t oper)
 						     : TUTTI_OK;
 }
 
-/* -- Running -------------------------------------------------------------- */
+/* -- Running ----------------------------------------------------------------------- */
 
 /* The next message of receiving queue q of `rank` is taken out. */
 static void take(struct tti_check_message_run *run, int rank, int32_t queue)
@@ -272,7 +272,7 @@ static tutti_status run_oper(struct tti_check_message_run *run, int32_t oper)
 	return TUTTI_OK;
 }
 
-/* -- Results -------------------------------------------------------------- */
+/* -- Results ----------------------------------------------------------------------- */
 
 /* Where an output chunk got its value, for error texts. */
 static int last_step(const struct tti_check *check, int rank, int chunk)

@@ -70,7 +70,7 @@ static inline int32_t tti_check_index(const struct tti_check *check, int32_t ope
 TUTTI_CHECKED tutti_status tti_check_in_place(const struct tti_program *prog,
 					      const struct tti_compiled *compiled);
 
-/* -- Values. All are quiet TUTTI_EINVAL ------------------------------------------------ */
+/* -- Values. All are quiet TUTTI_EINVAL -------------------------------------------- */
 
 /* `contribution` comes a second time, from `peer`. */
 TUTTI_CHECKED tutti_status tti_check_twice(const struct tti_check *check, int32_t oper, int peer,

@@ -12,7 +12,7 @@
 #include "insight/tune/tune_any.h"
 #include "insight/tune/tune_write.h"
 #include "plan/tune/tune.h"
-#include "plan/tune/tune_place.h"
+#include "plan/tune/tune_path.h"
 #include "util/error.h"
 #include "util/json.h"
 #include "util/params.h"

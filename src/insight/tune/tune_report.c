@@ -4,7 +4,7 @@
 
 #include "insight/tune/tune_fit.h"
 #include "insight/tune/tune_write.h"
-#include "plan/tune/tune_place.h"
+#include "plan/tune/tune_path.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/json.h"
@@ -195,7 +195,7 @@ tutti_status tutti_tune_keep(const char *path, const char *text, char **path_out
 	if (path)
 		tti_strbuf_add(&place, path);
 	else
-		TTI_TRY(tti_tune_place(&place));
+		TTI_TRY(tti_tune_path(&place));
 	st = tti_tune_keep(path, text, strlen(text));
 	*path_out = st == TUTTI_OK ? tti_strbuf_take(&place) : NULL;
 	tti_strbuf_release(&place);
@@ -216,7 +216,7 @@ tutti_status tutti_tune_find(char **path_out)
 	TTI_TRY(tti_tune_read_used(&used));
 	if (used.named)
 		tti_strbuf_add(&place, tti_params()->tune_file);
-	st = used.measured ? tti_tune_place(&place) : TUTTI_OK;
+	st = used.measured ? tti_tune_path(&place) : TUTTI_OK;
 	if (st == TUTTI_OK && place.text && !(*path_out = tti_strbuf_take(&place)))
 		st = tti_fail(TUTTI_ENOMEM, "path of a tune file: out of memory");
 	tti_strbuf_release(&place);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "plan/tune/tune_place.h"
+#include "plan/tune/tune_path.h"
 #include "util/error.h"
 #include "util/file.h"
 
@@ -36,7 +36,8 @@ void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 		tti_strbuf_addf(out, "version %s\n", table->version);
 	if (table->machine[0])
 		tti_strbuf_addf(out, "machine %s\n", table->machine);
-#define X(name, value, what, source) write_constant(#name, table->constants.name, what, source, out);
+#define X(name, value, what, source) \
+	write_constant(#name, table->constants.name, what, source, out);
 	TTI_TUNE_CONSTANT_MAP(X)
 #undef X
 	tti_tune_write_reach(&table->figures, out);
@@ -75,7 +76,7 @@ tutti_status tti_tune_keep(const char *path, const char *text, size_t nbytes)
 	tutti_status st = TUTTI_OK;
 
 	if (!path)
-		st = tti_tune_place(&place);
+		st = tti_tune_path(&place);
 	if (st == TUTTI_OK && !path)
 		st = make_folders(place.text);
 	if (st == TUTTI_OK)
@@ -83,4 +84,3 @@ tutti_status tti_tune_keep(const char *path, const char *text, size_t nbytes)
 	tti_strbuf_release(&place);
 	return st;
 }
-

@@ -10,7 +10,7 @@
 /* As text that tti_tune_read() takes, with the sources as comments. */
 void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out);
 
-/* Write it where tti_tune_place() says, or to `path`; folders are made. */
+/* Write it where tti_tune_path() says, or to `path`; folders are made. */
 TUTTI_CHECKED tutti_status tti_tune_keep(const char *path, const char *text, size_t nbytes);
 
 #endif

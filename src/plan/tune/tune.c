@@ -26,7 +26,7 @@ bool tti_tune_algo_find(const char *name, enum tti_tune_algo *out)
 	return false;
 }
 
-/* -- The machine ------------------------------------------------------------------ */
+/* -- The machine ------------------------------------------------------------------- */
 
 struct tti_tune_machine tti_tune_machine_of_groups(uint32_t n, uint32_t nnodes, uint32_t most,
 						   uint32_t least)
@@ -52,7 +52,7 @@ struct tti_tune_machine tti_tune_machine_of_plan(const struct tti_plan *plan)
 	return machine;
 }
 
-/* -- Time ------------------------------------------------------------------------- */
+/* -- Time -------------------------------------------------------------------------- */
 
 bool tti_tune_predict(const struct tti_tune_constants *constants,
 		      const struct tti_tune_machine *machine, tutti_collective coll,

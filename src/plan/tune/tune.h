@@ -47,7 +47,7 @@
 #include "tutti/inspect.h"
 #include "util/reach.h"
 
-/* -- Constants -------------------------------------------------------------------- */
+/* -- Constants --------------------------------------------------------------------- */
 
 /* X(name, default, what, source). The one home of these numbers; a file may change each
  * (tti_tune_read). us, GB/s (1e9), bytes. "perf": measured, docs/performance.md. */
@@ -92,7 +92,7 @@ struct tti_tune_constants {
 #undef X
 };
 
-/* -- Algorithms ------------------------------------------------------------------- */
+/* -- Algorithms -------------------------------------------------------------------- */
 
 /* X(name, text): those of src/coll, by their names there, and those of GPUs. */
 #define TTI_TUNE_ALGO_MAP(X)                              \
@@ -126,7 +126,7 @@ const char *tti_tune_algo_name(enum tti_tune_algo algo);
 /* false: no such algorithm. */
 bool tti_tune_algo_find(const char *name, enum tti_tune_algo *out);
 
-/* -- The machine ------------------------------------------------------------------ */
+/* -- The machine ------------------------------------------------------------------- */
 
 /* What the model knows of a job. */
 struct tti_tune_machine {
@@ -146,7 +146,7 @@ struct tti_tune_machine tti_tune_machine_of_groups(uint32_t n, uint32_t nnodes, 
 /* Cores and memory are not in a plan. */
 struct tti_tune_machine tti_tune_machine_of_plan(const struct tti_plan *plan);
 
-/* -- Time ------------------------------------------------------------------------- */
+/* -- Time -------------------------------------------------------------------------- */
 
 /* us = latency_us + nbytes / bw_gbps / 1000, at this size; bw_gbps is 0 for no bytes. */
 struct tti_tune_time {
@@ -159,7 +159,7 @@ bool tti_tune_predict(const struct tti_tune_constants *constants,
 		      const struct tti_tune_machine *machine, tutti_collective coll,
 		      enum tti_tune_algo algo, size_t nbytes, struct tti_tune_time *out);
 
-/* -- The table, and the choice ---------------------------------------------------- */
+/* -- The table, and the choice ----------------------------------------------------- */
 
 /* "For this collective of so many bytes, this one": of a file, in its order. */
 struct tti_tune_rule {
@@ -179,7 +179,7 @@ struct tti_tune_table {
 	struct tti_tune_rule *rules;
 	uint32_t nrules;
 	struct tti_reach_figures figures; /* of ordinary memory here; zeroed: not measured */
-	/* What was measured says where and by what (tune_place.h); "": does not. */
+	/* What was measured says where and by what (tune_path.h); "": does not. */
 	char machine[160], version[32];
 };
 

@@ -23,7 +23,7 @@ static struct tti_tune_shape shape_of(const struct tti_tune_machine *machine)
 	return shape;
 }
 
-/* -- The algorithms --------------------------------------------------------------- */
+/* -- The algorithms ---------------------------------------------------------------- */
 
 /* Everybody writes all of it once for its node and sends it to each other rank. */
 static struct tti_tune_terms exchange(const struct tti_tune_shape *s)

@@ -3,7 +3,7 @@
 #define TTI_PLAN_TUNE_HOST_H
 
 /* What the counts of algorithms in host memory are made of (tune_host.c has those of what
- * ranks share, tune_host_own.c those of what is each rank's own). Pure. Threads: any. */
+ * ranks share, tune_host_personal.c those of what is each rank's own). Pure. Threads: any. */
 
 #include "plan/tune/tune_terms.h"
 

@@ -81,7 +81,7 @@ void tti_tune_table_free(struct tti_tune_table *table)
 	tti_free(table);
 }
 
-/* -- Reading ---------------------------------------------------------------------- */
+/* -- Reading ----------------------------------------------------------------------- */
 
 struct reader {
 	const char *source;
@@ -443,7 +443,7 @@ tutti_status tti_tune_read_file(const char *path, struct tti_tune_table **out)
 	return st;
 }
 
-/* -- Writing ---------------------------------------------------------------------- */
+/* -- Writing ----------------------------------------------------------------------- */
 
 void tti_tune_write_reach(const struct tti_reach_figures *measured, struct tti_strbuf *out)
 {

@@ -14,7 +14,7 @@
 
 #include "insight/tune/tune_write.h"
 #include "plan/tune/tune.h"
-#include "plan/tune/tune_place.h"
+#include "plan/tune/tune_path.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/mem.h"
@@ -122,11 +122,11 @@ static void without_a_folder(void **state)
 	(void)state;
 	assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0);
 	assert_int_equal(setenv("HOME", "/somewhere", 1), 0);
-	assert_int_equal(tti_tune_place(&place), TUTTI_OK);
+	assert_int_equal(tti_tune_path(&place), TUTTI_OK);
 	assert_memory_equal(place.text, "/somewhere/.cache/tutti/tune-", 29);
 	tti_strbuf_release(&place);
 	assert_int_equal(unsetenv("HOME"), 0);
-	assert_int_equal(tti_tune_place(&place), TUTTI_EINVAL);
+	assert_int_equal(tti_tune_path(&place), TUTTI_EINVAL);
 	assert_non_null(strstr(tti_error_text(), "XDG_CACHE_HOME"));
 	tti_strbuf_release(&place);
 	tti_error_set(NULL);

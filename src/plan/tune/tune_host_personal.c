@@ -86,7 +86,7 @@ struct tti_tune_terms tti_tune_hierarchical_all_to_all(const struct tti_tune_sha
 	};
 }
 
-/* -- Gather, scatter: the root is the busiest ------------------------------------------ */
+/* -- Gather, scatter: the root is the busiest -------------------------------------- */
 
 struct tti_tune_terms tti_tune_flat_gather(const struct tti_tune_shape *s)
 {

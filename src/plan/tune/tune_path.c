@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune/tune_place.h"
+#include "plan/tune/tune_path.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 #define NONE "none"
 
-/* -- What it is for ----------------------------------------------------------------- */
+/* -- What it is for ---------------------------------------------------------------- */
 
 void tti_tune_this_machine(char *buf, size_t size)
 {
@@ -43,7 +43,7 @@ void tti_tune_this_version(char *buf, size_t size)
 		       TUTTI_VERSION % 100);
 }
 
-/* -- Where --------------------------------------------------------------------------- */
+/* -- Where ------------------------------------------------------------------------- */
 
 /* The folder, which need not be there. false: the environment names none. */
 static bool find_folder(struct tti_strbuf *out)
@@ -58,7 +58,7 @@ static bool find_folder(struct tti_strbuf *out)
 	return out->text != NULL;
 }
 
-tutti_status tti_tune_place(struct tti_strbuf *out)
+tutti_status tti_tune_path(struct tti_strbuf *out)
 {
 	char machine[TTI_TUNE_MACHINE_BYTES];
 
@@ -72,7 +72,7 @@ tutti_status tti_tune_place(struct tti_strbuf *out)
 			   : TUTTI_OK;
 }
 
-/* -- Which --------------------------------------------------------------------------- */
+/* -- Which ------------------------------------------------------------------------- */
 
 /* What the file is of and the library is not; NULL: nothing. */
 static const char *differing(const struct tti_tune_table *table, const char **is, char *here,
@@ -124,7 +124,7 @@ static tutti_status find_measured(struct tti_tune_table **out)
 		return TUTTI_OK;
 	}
 	tti_strbuf_release(&place);
-	st = tti_tune_place(&place);
+	st = tti_tune_path(&place);
 	if (st == TUTTI_OK && access(place.text, F_OK) == 0)
 		read_measured(place.text, out);
 	tti_strbuf_release(&place);

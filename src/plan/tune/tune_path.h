@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_PLAN_TUNE_PLACE_H
-#define TTI_PLAN_TUNE_PLACE_H
+#ifndef TTI_PLAN_TUNE_PATH_H
+#define TTI_PLAN_TUNE_PATH_H
 
 /* Where what was measured on a machine is kept (`tutti tune`), and when it may be used: a
  * tune file that says which machine and which version of Tutti it is of, and both are these.
@@ -24,14 +24,14 @@ void tti_tune_this_version(char *buf, size_t size);
 
 /* $XDG_CACHE_HOME/tutti/tune-HASH, of the machine's text; in ~/.cache if that is not set.
  * TUTTI_EINVAL: nor is HOME. */
-TUTTI_CHECKED tutti_status tti_tune_place(struct tti_strbuf *out);
+TUTTI_CHECKED tutti_status tti_tune_path(struct tti_strbuf *out);
 
 /* The tables that go before the built-in one, to be freed; NULL: none. */
 struct tti_tune_used {
 	struct tti_tune_table *named;    /* of TUTTI_TUNE_FILE; that it is "none" is no table */
 	struct tti_tune_table *measured; /* else of this machine                              */
 };
-/* A file that is named must be good: TUTTI_EINVAL. One at tti_tune_place() that is of another
+/* A file that is named must be good: TUTTI_EINVAL. One at tti_tune_path() that is of another
  * machine or version, or no tune file at all, is ignored, which is logged. */
 TUTTI_CHECKED tutti_status tti_tune_read_used(struct tti_tune_used *out);
 
