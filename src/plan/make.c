@@ -26,7 +26,7 @@ static tutti_status no_memory(void)
 	return tti_fail(TUTTI_ENOMEM, "plan: out of memory");
 }
 
-/* -- The job ---------------------------------------------------------------------- */
+/* -- The job ----------------------------------------------------------------------- */
 
 static tutti_status check_job(const struct tti_plan_job *job)
 {
@@ -79,9 +79,10 @@ static tutti_status start_kind(struct maker *maker, const struct tti_job_node *n
 	struct tti_members members = { .routes = node->routes, .nets = node->nets };
 
 	kind->node = node;
-	TTI_TRY(tti_sharers_find(&maker->plan->arena, node->members, node->nranks, &kind->sharers));
-	members.nodes = kind->sharers.nodes;
-	members.n = kind->sharers.nendpoints;
+	TTI_TRY(tti_colocated_find(&maker->plan->arena, node->members, node->nranks,
+				   &kind->colocated));
+	members.nodes = kind->colocated.nodes;
+	members.n = kind->colocated.nendpoints;
 	members.nnets = maker->job->nnodes > 1 ? node->nnets : 0;
 	if (maker->job->nnodes == 1)
 		TTI_TRY(tti_detour_nets(&members, node->nnets, &members.ninner));
@@ -251,7 +252,7 @@ static tutti_status search_kinds(struct maker *maker, struct tti_plan_pattern *p
 		struct tti_kind *this = &maker->kinds[kind];
 
 		TTI_TRY(tti_local_search(this->loads, &search, &this->search));
-		TTI_TRY(tti_sharers_expand(&this->sharers, this->search));
+		TTI_TRY(tti_colocated_expand(&this->colocated, this->search));
 		pattern->search_ms += this->search->ms;
 		if (this->search->bound_gbps < maker->kinds[*weakest_out].search->bound_gbps)
 			*weakest_out = kind;
@@ -344,7 +345,7 @@ static tutti_status plan_patterns(struct maker *maker)
 	return TUTTI_OK;
 }
 
-/* -- All of it ---------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------- */
 
 static tutti_status make(struct maker *maker)
 {

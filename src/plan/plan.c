@@ -72,7 +72,7 @@ const struct tti_plan_pattern *tti_plan_best_trees(const struct tti_plan *plan)
 	return best;
 }
 
-/* -- What ranks must agree on ------------------------------------------------------- */
+/* -- What ranks must agree on ------------------------------------------------------ */
 
 static uint64_t mix_list(uint64_t hash, const uint32_t *list, uint32_t n)
 {

@@ -87,7 +87,7 @@ struct tti_job_node {
 	uint32_t nranks;
 	const uint32_t *nets; /* NETs that may be used                             */
 	uint32_t nnets;
-	const uint64_t *rail; /* [nnets]: as of struct tti_lanes_node; NULL: not known  */
+	const uint64_t *rail; /* [nnets]: as of struct tti_nic_affinity_node; NULL: not known  */
 	int32_t group;        /* leaf switch, -1: unknown: nodes of one group follow each other */
 };
 struct tti_plan_job {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/init/comm_job.h"
-#include "plan/connect/lanes.h"
-#include "plan/connect/wires.h"
+#include "plan/connect/nic_affinity.h"
+#include "plan/connect/nic_pairs.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -32,16 +32,16 @@ static uint8_t index_of_net(const struct tti_job_node *node, const struct tti_ho
 	return TTI_NIC_NONE;
 }
 
-/* A node as lanes.h wants it; one whose NICs have no names here is left without. */
+/* A node as nic_affinity.h wants it; one whose NICs have no names here is left without. */
 static bool fill(const struct tti_job_node *node, const struct tti_host_info *info,
-		 struct tti_arena *arena, struct tti_lanes_node *out)
+		 struct tti_arena *arena, struct tti_nic_affinity_node *out)
 {
 	uint64_t *rail = tti_arena_alloc(arena, node->nnets * sizeof(*rail) + 1);
 
-	*out = (struct tti_lanes_node){ .routes = node->routes,
-					.members = node->members,
-					.nranks = node->nranks,
-					.rail = rail };
+	*out = (struct tti_nic_affinity_node){ .routes = node->routes,
+					       .members = node->members,
+					       .nranks = node->nranks,
+					       .rail = rail };
 	if (!rail)
 		return false;
 	if (info->nnets == TTI_HOST_ANY_NET)
@@ -70,7 +70,7 @@ tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_host
 {
 	const uint32_t nnodes = job->job.nnodes;
 	struct tti_arena arena = { NULL };
-	struct tti_lanes_node *nodes = tti_arena_alloc(&arena, nnodes * sizeof(*nodes));
+	struct tti_nic_affinity_node *nodes = tti_arena_alloc(&arena, nnodes * sizeof(*nodes));
 	uint32_t **order = NULL;
 	tutti_status st = nodes ? TUTTI_OK : no_memory();
 
@@ -84,7 +84,7 @@ tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_host
 		*some_out |= nodes[i].nnets > 1;
 	}
 	if (st == TUTTI_OK && *some_out)
-		st = tti_lanes_assign(nodes, nnodes, &arena, &order);
+		st = tti_nic_affinity_assign(nodes, nnodes, &arena, &order);
 	for (uint32_t i = 0; i < nnodes && st == TUTTI_OK; i++) {
 		const struct tti_job_node *node = &job->job.nodes[i];
 
@@ -223,21 +223,21 @@ static void add_share(struct tti_nic_wires *wires, int peer, const char *near, c
 tutti_status tti_nics_wire(const struct tti_plan *plan, const struct tti_host_classes *hosts,
 			   const uint8_t *at, int rank, struct tti_nic_wires *out)
 {
-	struct tti_wires wires;
-	tutti_status st = tti_wires_of_plan(plan, (uint32_t)rank, &wires);
+	struct tti_nic_pairs wires;
+	tutti_status st = tti_nic_pairs_of_plan(plan, (uint32_t)rank, &wires);
 
 	*out = (struct tti_nic_wires){ .n = 0 };
 	if (st == TUTTI_OK)
 		st = make_room(out, wires.n);
 	for (uint32_t i = 0; i < wires.n && st == TUTTI_OK; i++) {
-		const struct tti_wire *wire = &wires.at[i];
+		const struct tti_nic_pair *wire = &wires.at[i];
 		const char *near = name_at(plan, hosts, at, (uint32_t)rank, wire->near);
 		const char *far = name_at(plan, hosts, at, wire->peer, wire->far);
 
 		if (near && far)
 			add_share(out, (int)wire->peer, near, far, wire->out_gbps);
 	}
-	tti_wires_release(&wires);
+	tti_nic_pairs_release(&wires);
 	return st;
 }
 

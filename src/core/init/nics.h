@@ -3,8 +3,8 @@
 #define TTI_CORE_NICS_H
 
 /* Which NICs ranks use, where hosts have several. Rank 0 finds out which interfaces the NICs of the
- * plan are, and deals them out to ranks (plan/lanes.h); all are told. Between two ranks that a
- * channel of the plan connects, data goes by the NICs of the channels (plan/wires.h), between
+ * plan are, and deals them out to ranks (plan/connect/nic_affinity.h); all are told. Between two ranks that a
+ * channel of the plan connects, data goes by the NICs of the channels (plan/connect/nic_pairs.h), between
  * others by those that are first in the order of either.
  *
  * Threads: one at a time. */

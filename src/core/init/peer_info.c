@@ -12,7 +12,7 @@
 #include "coll/files/algo_files.h"
 #include "core/init/differ.h"
 #include "plan/tune/tune.h"
-#include "plan/tune/tune_place.h"
+#include "plan/tune/tune_path.h"
 #include "topo/detect/sysfs.h"
 #include "topo/tree/xml.h"
 #include "util/clock.h"

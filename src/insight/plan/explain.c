@@ -3,8 +3,8 @@
 #include "insight/plan/job.h"
 #include "insight/plan/plan_report.h"
 
+#include "plan/search/colocated.h"
 #include "plan/search/detour.h"
-#include "plan/search/sharers.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 
@@ -15,23 +15,23 @@ static tutti_status find_members(struct tti_arena *arena, const struct tti_job_n
 				 struct tti_members *out)
 {
 	const struct tti_graph *from = node->routes->paths->graph, *to = routes->paths->graph;
-	struct tti_sharers sharers;
+	struct tti_colocated colocated;
 	uint32_t *nodes, nnets;
 
-	TTI_TRY(tti_sharers_find(arena, node->members, node->nranks, &sharers));
-	nodes = tti_arena_alloc(arena, sharers.nendpoints * sizeof(*nodes));
+	TTI_TRY(tti_colocated_find(arena, node->members, node->nranks, &colocated));
+	nodes = tti_arena_alloc(arena, colocated.nendpoints * sizeof(*nodes));
 	if (!nodes)
 		return tti_fail(TUTTI_ENOMEM, "explanation: out of memory");
-	for (uint32_t i = 0; i < sharers.nendpoints; i++) {
-		const struct tti_node *member = &from->nodes[sharers.nodes[i]];
+	for (uint32_t i = 0; i < colocated.nendpoints; i++) {
+		const struct tti_node *member = &from->nodes[colocated.nodes[i]];
 
-		nodes[i] = from == to ? sharers.nodes[i]
+		nodes[i] = from == to ? colocated.nodes[i]
 				      : tti_graph_find(to, member->type, member->full_name);
 		if (nodes[i] == TTI_NODE_NONE)
 			return tti_fail(TUTTI_EINTERNAL, "%s is gone from a changed topology",
 					member->name);
 	}
-	*out = (struct tti_members){ .routes = routes, .nodes = nodes, .n = sharers.nendpoints };
+	*out = (struct tti_members){ .routes = routes, .nodes = nodes, .n = colocated.nendpoints };
 	out->nets = node->nets;
 	nnets = node->nnets;
 	if (from != to)

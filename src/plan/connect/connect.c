@@ -22,7 +22,7 @@ static double round_down(double gbps)
 	return floor(gbps / STEP_GBPS + 0.02) * STEP_GBPS;
 }
 
-/* -- Stretches -------------------------------------------------------------------- */
+/* -- Stretches --------------------------------------------------------------------- */
 
 static double least_total(const struct tti_connect *connect)
 {
@@ -141,7 +141,7 @@ tutti_status tti_stretches(const struct tti_connect *connect, uint32_t most,
 	return TUTTI_OK;
 }
 
-/* -- Rings ------------------------------------------------------------------------ */
+/* -- Rings ------------------------------------------------------------------------- */
 
 /* Which channel of its kind the node at a place runs in a stretch: every second node
  * goes the other way round in a plan of mirrored pairs. */
@@ -293,7 +293,7 @@ tutti_status tti_connect_rings(const struct tti_connect *connect, struct tti_pla
 	return TUTTI_OK;
 }
 
-/* -- Trees ------------------------------------------------------------------------ */
+/* -- Trees ------------------------------------------------------------------------- */
 
 /* The top of the tree over the places lo .. lo+len-1, lo even: an odd place as near to
  * the middle as there is, so that both sides begin with an even one, and even places are
@@ -452,7 +452,7 @@ tutti_status tti_connect_trees(const struct tti_connect *connect, struct tti_pla
 	return TUTTI_OK;
 }
 
-/* -- Heads ------------------------------------------------------------------------ */
+/* -- Heads ------------------------------------------------------------------------- */
 
 /* The k-th head of every node, as many as the node with the fewest has. */
 tutti_status tti_connect_heads(const struct tti_connect *connect, struct tti_plan_pattern *pattern)

@@ -6,13 +6,13 @@
  * Threads: any, each its own. */
 
 #include "plan/plan.h"
-#include "plan/search/sharers.h"
+#include "plan/search/colocated.h"
 
 /* A kind of node: nodes with the same routes, members and NICs, which therefore have
  * the same channels. */
 struct tti_kind {
 	const struct tti_job_node *node; /* the first of them */
-	struct tti_sharers sharers;
+	struct tti_colocated colocated;
 	struct tti_loads *loads;  /* of endpoints                         */
 	struct tti_local *search; /* of the pattern at hand: of members   */
 };

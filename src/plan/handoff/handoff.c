@@ -44,7 +44,7 @@ static void trim(struct tti_handoff_plan *plan)
 		plan->legs[i].gbps = plan->legs[i].share * plan->gbps;
 }
 
-/* -- All of it ---------------------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------- */
 
 static tutti_status make(struct tti_hand_work *work, struct tti_handoff_plan *plan)
 {

@@ -51,7 +51,7 @@ static tutti_status no_memory(void)
 	return tti_fail(TUTTI_ENOMEM, "bound of a handoff: out of memory");
 }
 
-/* -- The network --------------------------------------------------------------------------- */
+/* -- The network ------------------------------------------------------------------- */
 
 static uint32_t add_arc(struct flow *f, uint32_t from, uint32_t to, double room)
 {
@@ -165,7 +165,7 @@ static bool build(struct flow *f, uint32_t rank)
 	return !f->failed;
 }
 
-/* -- The greatest flow ------------------------------------------------------------------------ */
+/* -- The greatest flow ------------------------------------------------------------- */
 
 #define LEAST 1e-9
 
@@ -245,7 +245,7 @@ static double greatest_flow(struct flow *f)
 	return sum;
 }
 
-/* -- Its value --------------------------------------------------------------------------------- */
+/* -- Its value --------------------------------------------------------------------- */
 
 static void set_rooms(struct flow *f)
 {
@@ -303,7 +303,7 @@ static tutti_status find_value(struct flow *f, double upto)
 	}
 }
 
-/* -- Words -------------------------------------------------------------------------------------- */
+/* -- Words ------------------------------------------------------------------------- */
 
 static const struct tti_hand_node *node_of_wire(const struct flow *f, const struct wire *wire)
 {
@@ -412,7 +412,7 @@ static void say_cut(const struct flow *f, struct tti_strbuf *out)
 		tti_strbuf_addf(out, ", which %.3g of the vector must pass", f->best_part);
 }
 
-/* -- All of it ----------------------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------- */
 
 /* Another node that is wired alike and has no source has as good a way to this place. */
 static bool is_asked(const struct tti_hand_work *work, uint32_t rank, uint32_t upto)

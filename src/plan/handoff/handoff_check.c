@@ -39,7 +39,7 @@ static const struct tti_graph *graph_of(const struct checker *c, uint32_t node)
 	return node_at(c, node)->routes->paths->graph;
 }
 
-/* -- Links --------------------------------------------------------------------------------- */
+/* -- Links ------------------------------------------------------------------------- */
 
 /* Ports that are several NETs have one cable: that of the first. */
 static uint32_t cable_of(const struct checker *c, uint32_t node, uint32_t link)
@@ -161,7 +161,7 @@ static tutti_status check_links(struct checker *c)
 	return TUTTI_OK;
 }
 
-/* -- What gets where -------------------------------------------------------------------------- */
+/* -- What gets where --------------------------------------------------------------- */
 
 /* Whether a rank has a part (WHOLE: any) when node `to` is being served. */
 static bool has(const struct checker *c, uint32_t rank, uint32_t part)
@@ -379,7 +379,7 @@ static tutti_status check_parts(struct checker *c)
 	return TUTTI_OK;
 }
 
-/* -- All of it ---------------------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------- */
 
 static bool prepare(struct checker *c)
 {

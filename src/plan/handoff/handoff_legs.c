@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "plan/connect/lanes.h"
+#include "plan/connect/nic_affinity.h"
 #include "plan/handoff/handoff_work.h"
 #include "util/error.h"
 
-/* -- Options and legs -------------------------------------------------------------------- */
+/* -- Options and legs -------------------------------------------------------------- */
 
 bool tti_hand_add_atom(struct tti_hand_work *work, const struct tti_hand_atom *atom)
 {
@@ -41,7 +41,7 @@ void tti_hand_end_leg(struct tti_hand_work *work)
 	work->legs.n--;
 }
 
-/* -- Rails -------------------------------------------------------------------------------- */
+/* -- Rails ------------------------------------------------------------------------- */
 
 static const char *net_name(const struct tti_hand_node *node, uint32_t net)
 {
@@ -51,10 +51,10 @@ static const char *net_name(const struct tti_hand_node *node, uint32_t net)
 bool tti_hand_is_straight(const struct tti_hand_node *a, uint32_t net,
 			  const struct tti_hand_node *b, uint32_t other)
 {
-	const struct tti_lanes_node one = { .nnets = a->job->nnets, .rail = a->job->rail };
-	const struct tti_lanes_node two = { .nnets = b->job->nnets, .rail = b->job->rail };
+	const struct tti_nic_affinity_node one = { .nnets = a->job->nnets, .rail = a->job->rail };
+	const struct tti_nic_affinity_node two = { .nnets = b->job->nnets, .rail = b->job->rail };
 
-	if (tti_lanes_share_rails(&one, &two))
+	if (tti_nic_affinity_share_rails(&one, &two))
 		return one.rail[net] == two.rail[other];
 	for (uint32_t i = 0; i < b->job->nnets; i++)
 		if (!strcmp(net_name(a, net), net_name(b, i)))
@@ -62,11 +62,11 @@ bool tti_hand_is_straight(const struct tti_hand_node *a, uint32_t net,
 	return net == other;
 }
 
-/* -- NICs of both sides, one to one ---------------------------------------------------------- */
+/* -- NICs of both sides, one to one ------------------------------------------------ */
 
 struct nic {
 	const struct tti_hand_node *node;
-	const struct tti_hand_doors *doors;
+	const struct tti_hand_gateways *gateways;
 	uint32_t net, partners, turn;
 	double left; /* of what it brings, not yet matched */
 };
@@ -89,15 +89,15 @@ static void matching_release(struct matching *m)
 	tti_vec_release(&m->list);
 }
 
-static bool add_nics(const struct tti_hand_node *node, const struct tti_hand_doors *doors,
+static bool add_nics(const struct tti_hand_node *node, const struct tti_hand_gateways *gateways,
 		     struct matching *m, bool outwards)
 {
 	bool good = true;
 
 	for (uint32_t net = 0; net < node->job->nnets; net++) {
-		const struct nic nic = { node, doors, net, 0, 0, doors->gbps[net] };
+		const struct nic nic = { node, gateways, net, 0, 0, gateways->gbps[net] };
 
-		if (doors->gbps[net] > 0)
+		if (gateways->gbps[net] > 0)
 			good = good &&
 			       (outwards ? tti_vec_push(&m->out, nic) : tti_vec_push(&m->in, nic));
 	}
@@ -155,38 +155,39 @@ static bool match_all(struct matching *m)
 	return good;
 }
 
-static uint32_t count_doors(const struct nic *nic)
+static uint32_t count_gateways(const struct nic *nic)
 {
-	return nic->doors->first[nic->net + 1] - nic->doors->first[nic->net];
+	return nic->gateways->first[nic->net + 1] - nic->gateways->first[nic->net];
 }
 
-/* As many of its doors as each of its partners may have. */
-static uint32_t doors_each(const struct nic *nic)
+/* As many of its gateways as each of its partners may have. */
+static uint32_t gateways_each(const struct nic *nic)
 {
-	const uint32_t each = count_doors(nic) / nic->partners;
+	const uint32_t each = count_gateways(nic) / nic->partners;
 
 	return each ? each : 1;
 }
 
-static uint32_t next_door(struct nic *nic)
+static uint32_t next_gateway(struct nic *nic)
 {
-	const uint32_t at = nic->doors->first[nic->net] + nic->turn++ % count_doors(nic);
+	const uint32_t at = nic->gateways->first[nic->net] + nic->turn++ % count_gateways(nic);
 
-	return nic->doors->at[at].rank;
+	return nic->gateways->at[at].rank;
 }
 
-/* Two NICs with as many doors on both sides: an option whose ways carry alike. */
+/* Two NICs with as many gateways on both sides: an option whose ways carry alike. */
 static bool add_match(struct tti_hand_work *work, struct matching *m, const struct match *one)
 {
 	struct nic *a = &m->out.at[one->out], *b = &m->in.at[one->in];
-	const uint32_t least = doors_each(a) < doors_each(b) ? doors_each(a) : doors_each(b);
+	const uint32_t least =
+		gateways_each(a) < gateways_each(b) ? gateways_each(a) : gateways_each(b);
 	const uint32_t n = work->handoff->is_short ? 1 : least;
 
 	if (!tti_hand_begin_option(work, one->gbps))
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
-		const struct tti_hand_atom atom = { .from = next_door(a),
-						    .to = next_door(b),
+		const struct tti_hand_atom atom = { .from = next_gateway(a),
+						    .to = next_gateway(b),
 						    .net_out = a->net,
 						    .net_in = b->net,
 						    .part = TTI_HANDOFF_WHOLE,
@@ -227,7 +228,7 @@ static tutti_status add_remote_leg(struct tti_hand_work *work, uint32_t *const *
 	return good ? st : tti_hand_no_memory();
 }
 
-/* -- Whole vectors: chains of nodes ------------------------------------------------------------ */
+/* -- Whole vectors: chains of nodes ------------------------------------------------ */
 
 static double out_gbps(const struct tti_hand_node *node)
 {

@@ -5,8 +5,8 @@
 
 #include "util/error.h"
 
-/* The most doors of a node: each is a stripe, and many stripes are no faster. */
-#define MOST_DOORS 16
+/* The most gateways of a node: each is a stripe, and many stripes are no faster. */
+#define MOST_GATEWAYS 16
 
 tutti_status tti_hand_no_memory(void)
 {
@@ -29,7 +29,7 @@ const struct tti_hop *tti_hand_hop(const struct tti_hand_work *work, uint32_t fr
 	return tti_hop(tti_hand_node_of(work, from)->loads, work->end_of[from], work->end_of[to]);
 }
 
-/* -- Sides ------------------------------------------------------------------------------ */
+/* -- Sides ------------------------------------------------------------------------- */
 
 static tutti_status read_side(const struct tti_hand_work *work, const char *name,
 			      const uint32_t *ranks, uint32_t n, bool *is_on)
@@ -90,7 +90,7 @@ static void add_to_nodes(struct tti_hand_work *work)
 	}
 }
 
-/* -- Ends: where ranks live ---------------------------------------------------------------- */
+/* -- Ends: where ranks live -------------------------------------------------------- */
 
 static void add_end(struct tti_hand_work *work, struct tti_hand_node *node, uint32_t rank)
 {
@@ -148,9 +148,9 @@ static tutti_status find_ends(struct tti_hand_work *work, struct tti_hand_node *
 	return load_node(work, node);
 }
 
-/* -- Doors ------------------------------------------------------------------------------- */
+/* -- Gateways ---------------------------------------------------------------------- */
 
-/* Looking for the doors of one direction. */
+/* Looking for the gateways of one direction. */
 struct search {
 	const struct tti_hand_work *work;
 	const struct tti_hand_node *node;
@@ -158,9 +158,9 @@ struct search {
 	uint32_t n;
 	bool outwards;
 	uint8_t *level;  /* of each NIC: how near the nearest rank is */
-	uint32_t *count; /* ... and how many doors it has             */
+	uint32_t *count; /* ... and how many gateways it has             */
 	uint32_t *net;   /* of each rank: its NIC                     */
-	uint32_t most;   /* doors of a NIC                            */
+	uint32_t most;   /* gateways of a NIC                            */
 };
 
 static const struct tti_hop *hop_of(const struct search *s, uint32_t index, uint32_t net)
@@ -245,7 +245,7 @@ static void choose(const struct search *s)
 }
 
 /* A NIC that nobody chose is that of the first rank beside it, too. */
-static void list_doors(const struct search *s, struct tti_hand_doors *out)
+static void list_gateways(const struct search *s, struct tti_hand_gateways *out)
 {
 	uint32_t n = 0;
 
@@ -259,7 +259,7 @@ static void list_doors(const struct search *s, struct tti_hand_doors *out)
 
 			if (!sits_beside(s, i, net) || !(s->net[i] == net || idle))
 				continue;
-			out->at[n++] = (struct tti_hand_door){ s->ranks[i], net };
+			out->at[n++] = (struct tti_hand_gateway){ s->ranks[i], net };
 			if ((double)hop_of(s, i, net)->bw_gbps > most)
 				most = (double)hop_of(s, i, net)->bw_gbps;
 		}
@@ -268,9 +268,9 @@ static void list_doors(const struct search *s, struct tti_hand_doors *out)
 	out->first[s->node->job->nnets] = n;
 }
 
-static tutti_status find_doors(struct tti_hand_work *work, const struct tti_hand_node *node,
-			       const uint32_t *ranks, uint32_t n, bool outwards,
-			       struct tti_hand_doors *out)
+static tutti_status find_gateways(struct tti_hand_work *work, const struct tti_hand_node *node,
+				  const uint32_t *ranks, uint32_t n, bool outwards,
+				  struct tti_hand_gateways *out)
 {
 	const size_t nnets = node->job->nnets;
 	struct search s = {
@@ -285,14 +285,14 @@ static tutti_status find_doors(struct tti_hand_work *work, const struct tti_hand
 	out->gbps = tti_arena_alloc(&work->arena, nnets * sizeof(*out->gbps) + 1);
 	if (!s.level || !s.count || !s.net || !out->at || !out->first || !out->gbps)
 		return tti_hand_no_memory();
-	s.most = nnets && nnets < MOST_DOORS ? (uint32_t)(MOST_DOORS / nnets) : 1;
+	s.most = nnets && nnets < MOST_GATEWAYS ? (uint32_t)(MOST_GATEWAYS / nnets) : 1;
 	find_levels(&s);
 	choose(&s);
-	list_doors(&s, out);
+	list_gateways(&s, out);
 	return TUTTI_OK;
 }
 
-/* -- All of it ------------------------------------------------------------------------------ */
+/* -- All of it --------------------------------------------------------------------- */
 
 static tutti_status make_room(struct tti_hand_work *work)
 {
@@ -343,11 +343,12 @@ tutti_status tti_hand_find_nodes(struct tti_hand_work *work)
 		struct tti_hand_node *node = &work->nodes[i];
 
 		TTI_TRY(find_ends(work, node));
-		TTI_TRY(find_doors(work, node, node->to, node->nto, true, &node->relay));
+		TTI_TRY(find_gateways(work, node, node->to, node->nto, true, &node->relay));
 		node->out = node->relay;
 		if (node->nfrom)
-			TTI_TRY(find_doors(work, node, node->from, node->nfrom, true, &node->out));
-		TTI_TRY(find_doors(work, node, node->to, node->nto, false, &node->in));
+			TTI_TRY(find_gateways(work, node, node->from, node->nfrom, true,
+					      &node->out));
+		TTI_TRY(find_gateways(work, node, node->to, node->nto, false, &node->in));
 	}
 	return TUTTI_OK;
 }

@@ -19,7 +19,7 @@
 #define ENOUGH_GAP  1e-6
 #define SPREAD_LOSS 5e-4 /* for NICs that all carry by their speed */
 
-/* -- Prices -------------------------------------------------------------------------------- */
+/* -- Prices ------------------------------------------------------------------------ */
 
 static double hop_cost(const struct tti_hand_packing *p, const struct tti_hand_node *node,
 		       const struct tti_hop *hop)
@@ -59,7 +59,7 @@ static void price_inside(struct tti_hand_packing *p, const struct tti_hand_node 
 	}
 }
 
-/* -- Trees ------------------------------------------------------------------------------------ */
+/* -- Trees ------------------------------------------------------------------------- */
 
 static bool keep_shape(struct tti_hand_packing *p, uint32_t node, uint32_t root,
 		       const uint32_t *parent, uint32_t *out)
@@ -135,7 +135,7 @@ static tutti_status find_tree(struct tti_hand_packing *p, uint32_t index, uint32
 	return st;
 }
 
-/* -- The cheapest column ------------------------------------------------------------------------ */
+/* -- The cheapest column ----------------------------------------------------------- */
 
 static tutti_status option_cost(struct tti_hand_packing *p, const struct tti_hand_leg *leg,
 				uint32_t index, double *out)
@@ -201,7 +201,7 @@ static tutti_status cheapest(struct tti_hand_packing *p, double *cost_out)
 	return TUTTI_OK;
 }
 
-/* -- Columns ------------------------------------------------------------------------------------ */
+/* -- Columns ----------------------------------------------------------------------- */
 
 static bool load_hop(struct tti_hand_packing *p, const struct tti_hand_node *node,
 		     const struct tti_hop *hop, double weight)
@@ -292,7 +292,7 @@ static tutti_status add_column(struct tti_hand_packing *p)
 	return tti_vec_push(&p->columns, column) ? TUTTI_OK : tti_hand_no_memory();
 }
 
-/* -- The program ---------------------------------------------------------------------------------- */
+/* -- The program ------------------------------------------------------------------- */
 
 static uint32_t nrows_of(const struct tti_hand_packing *p)
 {
@@ -421,7 +421,7 @@ static tutti_status spread(struct tti_hand_packing *p, double best, bool *kept)
 	return TUTTI_OK;
 }
 
-/* -- All of it ---------------------------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------- */
 
 static tutti_status solve(struct tti_hand_packing *p, struct tti_handoff_plan *plan)
 {

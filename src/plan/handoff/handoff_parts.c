@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/connect/lanes.h"
+#include "plan/connect/nic_affinity.h"
 #include "plan/handoff/handoff_work.h"
 #include "util/error.h"
 
@@ -19,17 +19,17 @@ static tutti_status deal(struct parts *p, const struct tti_hand_node *node, cons
 {
 	struct tti_hand_work *work = p->work;
 	uint32_t *members = tti_arena_alloc(&work->arena, n * sizeof(*members) + 1), **order;
-	const struct tti_lanes_node lanes = { .routes = node->job->routes,
-					      .members = members,
-					      .nranks = n,
-					      .nets = node->job->nets,
-					      .nnets = node->job->nnets };
+	const struct tti_nic_affinity_node lanes = { .routes = node->job->routes,
+						     .members = members,
+						     .nranks = n,
+						     .nets = node->job->nets,
+						     .nnets = node->job->nnets };
 
 	if (!members)
 		return tti_hand_no_memory();
 	for (uint32_t i = 0; i < n; i++)
 		members[i] = node->ends[work->end_of[ranks[i]]];
-	TTI_TRY(tti_lanes_assign(&lanes, 1, &work->arena, &order));
+	TTI_TRY(tti_nic_affinity_assign(&lanes, 1, &work->arena, &order));
 	for (uint32_t i = 0; i < n; i++)
 		net[ranks[i]] = lanes.nnets ? order[0][(size_t)i * lanes.nnets] : TTI_NO_NET;
 	return TUTTI_OK;
@@ -55,20 +55,20 @@ static tutti_status parts_init(struct parts *p, struct tti_hand_work *work)
 	return TUTTI_OK;
 }
 
-/* A door of a node, of the NIC on one rail with another where there is one, in turn. */
-static bool find_door(const struct tti_hand_node *node, const struct tti_hand_doors *doors,
-		      const struct tti_hand_node *other, uint32_t net, uint32_t turn,
-		      struct tti_hand_door *out)
+/* A gateway of a node, of the NIC on one rail with another where there is one, in turn. */
+static bool find_gateway(const struct tti_hand_node *node, const struct tti_hand_gateways *gateways,
+			 const struct tti_hand_node *other, uint32_t net, uint32_t turn,
+			 struct tti_hand_gateway *out)
 {
-	const uint32_t n = doors->first[node->job->nnets];
+	const uint32_t n = gateways->first[node->job->nnets];
 
 	for (uint32_t i = 0; other && net != TTI_NO_NET && i < n; i++) {
-		*out = doors->at[(turn + i) % n];
+		*out = gateways->at[(turn + i) % n];
 		if (tti_hand_is_straight(other, net, node, out->net))
 			return true;
 	}
 	if (n)
-		*out = doors->at[turn % n];
+		*out = gateways->at[turn % n];
 	return n > 0;
 }
 
@@ -103,12 +103,12 @@ static tutti_status bring_part(struct parts *p, uint32_t part, const struct tti_
 {
 	const struct tti_handoff_job *handoff = p->work->handoff;
 	const struct tti_hand_node *node = &p->work->nodes[to];
-	struct tti_hand_door out = { handoff->from[part], p->net_out[handoff->from[part]] };
-	struct tti_hand_door in = { handoff->to[0], TTI_NO_NET };
+	struct tti_hand_gateway out = { handoff->from[part], p->net_out[handoff->from[part]] };
+	struct tti_hand_gateway in = { handoff->to[0], TTI_NO_NET };
 
-	if (before && !find_door(before, &before->relay, NULL, 0, part, &out))
-		out = (struct tti_hand_door){ before->to[0], TTI_NO_NET };
-	if (!find_door(node, &node->in, tti_hand_node_of(p->work, out.rank), out.net, part, &in))
+	if (before && !find_gateway(before, &before->relay, NULL, 0, part, &out))
+		out = (struct tti_hand_gateway){ before->to[0], TTI_NO_NET };
+	if (!find_gateway(node, &node->in, tti_hand_node_of(p->work, out.rank), out.net, part, &in))
 		in.rank = node->to[0];
 	return add_part(p, (struct tti_hand_atom){ .from = out.rank,
 						   .to = in.rank,
@@ -163,13 +163,13 @@ static tutti_status fetch_part(struct parts *p, uint32_t to, double weight)
 				      .part = TTI_HANDOFF_WHOLE,
 				      .weight = weight };
 	const struct tti_hand_node *source;
-	struct tti_hand_door out;
+	struct tti_hand_gateway out;
 	uint32_t turn = p->turn++;
 
 	if (node->nfrom)
 		return add_part(p, atom);
 	source = tti_hand_node_of(p->work, p->work->handoff->from[turn % p->work->handoff->nfrom]);
-	if (!find_door(source, &source->out, node, atom.net_in, turn, &out))
+	if (!find_gateway(source, &source->out, node, atom.net_in, turn, &out))
 		return no_way(p, source->from[0], to);
 	atom.from = out.rank;
 	atom.net_out = out.net;

@@ -162,7 +162,7 @@ tutti_status tti_hand_take(struct tti_hand_packing *p, double value, struct tti_
 	return st;
 }
 
-/* -- Words ------------------------------------------------------------------------------------------ */
+/* -- Words ------------------------------------------------------------------------- */
 
 static double share_of(const struct tti_hand_packing *p, const struct tti_hand_node *node,
 		       uint32_t row)

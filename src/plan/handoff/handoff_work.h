@@ -19,13 +19,13 @@
 #define TTI_HAND_NONE UINT32_MAX
 
 /* A rank, and the NIC that it sends through or gets from. */
-struct tti_hand_door {
+struct tti_hand_gateway {
 	uint32_t rank, net;
 };
 
-/* The doors of one direction, those of a NIC together, and what each NIC brings. */
-struct tti_hand_doors {
-	struct tti_hand_door *at;
+/* The gateways of one direction, those of a NIC together, and what each NIC brings. */
+struct tti_hand_gateways {
+	struct tti_hand_gateway *at;
 	uint32_t *first; /* [nnets + 1] */
 	double *gbps;    /* [nnets]     */
 };
@@ -46,7 +46,7 @@ struct tti_hand_node {
 	uint32_t first_row;
 	/* Of sources outwards (of receivers where there are none), of receivers inwards, and
 	 * outwards of receivers, who pass on. */
-	struct tti_hand_doors out, in, relay;
+	struct tti_hand_gateways out, in, relay;
 };
 
 /* One way, as a part of an option: all of its ways carry by weight. */
@@ -111,7 +111,7 @@ const struct tti_hop *tti_hand_hop_in(const struct tti_hand_work *work, uint32_t
 				      uint32_t net);
 const struct tti_hop *tti_hand_hop(const struct tti_hand_work *work, uint32_t from, uint32_t to);
 
-/* -- handoff_legs.c: what legs are made of. false: out of memory -------------------------- */
+/* -- handoff_legs.c: what legs are made of. false: out of memory ------------------- */
 
 /* A leg, an option of the last leg, a way of the last option; a leg without ways is none. */
 bool tti_hand_begin_leg(struct tti_hand_work *work, uint32_t to, uint32_t depth);

@@ -72,7 +72,7 @@ uint32_t tti_way_hops_back(const struct tti_loads *loads, const struct tti_way *
 	return 2;
 }
 
-/* -- Prices --------------------------------------------------------------------------- */
+/* -- Prices ------------------------------------------------------------------------ */
 
 static bool may_detour(const struct tti_loads *loads, uint32_t from, uint32_t to)
 {
@@ -158,7 +158,7 @@ void tti_detour_price(struct tti_pool *pool, double *hop, const double *out, con
 	}
 }
 
-/* -- Columns --------------------------------------------------------------------------- */
+/* -- Columns ----------------------------------------------------------------------- */
 
 void tti_detour_choose(struct tti_pool *pool, struct tti_column *column)
 {

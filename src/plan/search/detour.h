@@ -47,7 +47,7 @@ uint32_t tti_way_hops_back(const struct tti_loads *loads, const struct tti_way *
 /* The two NICs may serve one hop: they are two, and reach each other. */
 bool tti_way_exists(const struct tti_loads *loads, struct tti_way way);
 
-/* -- For the search ------------------------------------------------------------------ */
+/* -- For the search ---------------------------------------------------------------- */
 
 /* At the prices of now: hop[from * n + to] is what the hop costs directly, `out` and `in`
  * what the ways to and from NICs cost (as pool->out, pool->in). Where a way over NICs is

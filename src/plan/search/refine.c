@@ -59,7 +59,7 @@ static struct tti_score score_now(const struct tti_pool *pool)
 	return score_of(pool, tti_lp_weights(pool->lp), (uint32_t)pool->columns.n);
 }
 
-/* -- Near ways --------------------------------------------------------------------------- */
+/* -- Near ways --------------------------------------------------------------------- */
 
 static void charge(struct tti_pool *pool, double each)
 {
@@ -99,7 +99,7 @@ static tutti_status prefer_near(struct tti_pool *pool, tti_pricer *price, double
 	return generate(pool, price, 1);
 }
 
-/* -- Few channels ------------------------------------------------------------------------ */
+/* -- Few channels ------------------------------------------------------------------ */
 
 /* A packing under way: some columns have their weight, the others what is best then. */
 struct dive {
@@ -286,7 +286,7 @@ static tutti_status dive_down(struct dive *dive, bool *done_out)
 	return TUTTI_OK;
 }
 
-/* -- All of it --------------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------- */
 
 /* The best packing so far. */
 struct best {

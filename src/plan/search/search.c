@@ -22,7 +22,7 @@
 /* Of more than 16 members: how many questions, times members cubed. */
 #define QUESTIONS         2e7
 
-/* -- The pool of columns ---------------------------------------------------------- */
+/* -- The pool of columns ----------------------------------------------------------- */
 
 static void pool_release(struct tti_pool *pool)
 {
@@ -68,7 +68,7 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 	return tti_lp_create(loads->capacity, loads->nrows, &pool->lp);
 }
 
-/* -- Generating columns ----------------------------------------------------------- */
+/* -- Generating columns ------------------------------------------------------------ */
 
 /* The first columns: as many as a greedy packing would use that makes each link dearer
  * by what it carries already (Garg and Konemann, SIAM J. Comput. 37, 2007). They are
@@ -290,7 +290,7 @@ static tutti_status generate_heads(struct tti_pool *pool, double *value_out)
 	return TUTTI_OK;
 }
 
-/* -- The search ------------------------------------------------------------------- */
+/* -- The search -------------------------------------------------------------------- */
 
 /* Prices that are the same for links alike, if they prove the bound as well: then they
  * say more. */

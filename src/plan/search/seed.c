@@ -151,7 +151,7 @@ static tutti_status seed_nets(struct tti_pool *pool, struct tti_column *column)
 	return TUTTI_OK;
 }
 
-/* -- A mesh ------------------------------------------------------------------------------- */
+/* -- A mesh ------------------------------------------------------------------------ */
 
 /* Each member is linked to each other, all links alike. */
 static bool is_mesh(const struct tti_loads *loads)
@@ -272,7 +272,7 @@ static tutti_status seed_mesh(struct tti_pool *pool, struct tti_column *column)
 	return TUTTI_OK;
 }
 
-/* -- Over NICs ------------------------------------------------------------------------------ */
+/* -- Over NICs --------------------------------------------------------------------- */
 
 /* The NIC number `turn` of those nearest to a member, round and round; TTI_NO_NET: none is near
  * that could be used. */
@@ -340,7 +340,7 @@ tutti_status tti_seed_detours(struct tti_pool *pool)
 	return TUTTI_OK;
 }
 
-/* -- All of them ---------------------------------------------------------------------------- */
+/* -- All of them ------------------------------------------------------------------- */
 
 tutti_status tti_seed(struct tti_pool *pool)
 {

@@ -16,7 +16,7 @@ double tti_tour_cost(const struct tti_tour_input *in, const uint32_t *order)
 	return cost;
 }
 
-/* -- Exact ------------------------------------------------------------------------ */
+/* -- Exact ------------------------------------------------------------------------- */
 
 /* Costs as integers, rounded down, so that the inner loop is one that compilers do
  * many at a time, and what it finds is a bound whatever was rounded. FAR is a way that
@@ -113,7 +113,7 @@ tutti_status tti_tour_exact(const struct tti_tour_input *in, uint32_t *order_out
 /* With more members, short segments and few beginnings must do. */
 #define MANY 24
 
-/* -- Good ------------------------------------------------------------------------- */
+/* -- Good -------------------------------------------------------------------------- */
 
 static void nearest_neighbour(const struct tti_tour_input *in, uint32_t first, bool *used,
 			      uint32_t *order)
@@ -224,7 +224,7 @@ tutti_status tti_tour_good(const struct tti_tour_input *in, uint32_t *order_out,
 	return TUTTI_OK;
 }
 
-/* -- Bound ------------------------------------------------------------------------ */
+/* -- Bound ------------------------------------------------------------------------- */
 
 /* Rows: who has a successor (the members, and the beginning); columns: who is one (the
  * members, and the end). */

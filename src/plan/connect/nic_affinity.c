@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/connect/lanes.h"
+#include "plan/connect/nic_affinity.h"
 
 #include "util/error.h"
 #include "util/mem.h"
@@ -9,7 +9,7 @@
 
 /* The assignment of one node under way. */
 struct work {
-	const struct tti_lanes_node *node;
+	const struct tti_nic_affinity_node *node;
 	uint32_t nranks, nnets;
 	double *speed;
 	uint32_t *must, *may; /* ranks that a NIC has at least, and at most     */
@@ -22,9 +22,9 @@ struct work {
 	uint32_t *before, *mover, *moves;
 };
 
-/* -- Rails --------------------------------------------------------------------------- */
+/* -- Rails ------------------------------------------------------------------------- */
 
-static bool knows_all(const struct tti_lanes_node *node)
+static bool knows_all(const struct tti_nic_affinity_node *node)
 {
 	for (uint32_t i = 0; node->rail && i < node->nnets; i++)
 		if (node->rail[i] == 0)
@@ -32,7 +32,8 @@ static bool knows_all(const struct tti_lanes_node *node)
 	return node->rail != NULL;
 }
 
-bool tti_lanes_share_rails(const struct tti_lanes_node *one, const struct tti_lanes_node *other)
+bool tti_nic_affinity_share_rails(const struct tti_nic_affinity_node *one,
+				  const struct tti_nic_affinity_node *other)
 {
 	if (!knows_all(one) || !knows_all(other))
 		return false;
@@ -43,13 +44,13 @@ bool tti_lanes_share_rails(const struct tti_lanes_node *one, const struct tti_la
 	return false;
 }
 
-bool tti_lanes_same_rail(const struct tti_lanes_node *one, uint32_t a,
-			 const struct tti_lanes_node *other, uint32_t b)
+bool tti_nic_affinity_same_rail(const struct tti_nic_affinity_node *one, uint32_t a,
+				const struct tti_nic_affinity_node *other, uint32_t b)
 {
-	return tti_lanes_share_rails(one, other) ? one->rail[a] == other->rail[b] : a == b;
+	return tti_nic_affinity_share_rails(one, other) ? one->rail[a] == other->rail[b] : a == b;
 }
 
-/* -- What a choice costs ---------------------------------------------------------------- */
+/* -- What a choice costs ----------------------------------------------------------- */
 
 static const struct tti_route *route_to(const struct work *w, uint32_t rank, uint32_t net)
 {
@@ -77,7 +78,8 @@ static double widest(const struct work *w)
 
 /* One rail amiss is 1; a part of bandwidth is more than all rails, a type of route more
  * than all parts, and no way at all more than all types. */
-static void price(struct work *w, const struct tti_lanes_node *first, const uint32_t *first_own)
+static void price(struct work *w, const struct tti_nic_affinity_node *first,
+		  const uint32_t *first_own)
 {
 	const int64_t part = (int64_t)w->nranks + 1;
 	const int64_t type = part * (PARTS * (int64_t)w->nranks + 1);
@@ -96,12 +98,12 @@ static void price(struct work *w, const struct tti_lanes_node *first, const uint
 								    (double)route->bw_gbps / most))
 					: no_way;
 			if (first && rank < first->nranks &&
-			    !tti_lanes_same_rail(w->node, net, first, first_own[rank]))
+			    !tti_nic_affinity_same_rail(w->node, net, first, first_own[rank]))
 				*cost += 1;
 		}
 }
 
-static double speed_of(const struct tti_lanes_node *node, uint32_t net)
+static double speed_of(const struct tti_nic_affinity_node *node, uint32_t net)
 {
 	const struct tti_graph *graph = node->routes->paths->graph;
 	const struct tti_topo_link *link = tti_graph_link(
@@ -137,7 +139,7 @@ static void count_slots(struct work *w)
 	}
 }
 
-/* -- Rank after rank ---------------------------------------------------------------------- */
+/* -- Rank after rank --------------------------------------------------------------- */
 
 /* A slot that must be taken is worth any detour. */
 static bool is_better_end(const struct work *w, uint32_t a, uint32_t b)
@@ -208,7 +210,7 @@ static void place(struct work *w, uint32_t rank)
 		w->own[w->mover[net]] = net;
 }
 
-/* -- The rest of the order ------------------------------------------------------------------ */
+/* -- The rest of the order --------------------------------------------------------- */
 
 /* Nearer first; of those as near, from the own one on in turn. */
 static bool is_before(const struct work *w, uint32_t rank, uint32_t a, uint32_t b)
@@ -242,9 +244,10 @@ static void sort(const struct work *w, uint32_t *order)
 	}
 }
 
-/* -- All of it ------------------------------------------------------------------------------ */
+/* -- All of it --------------------------------------------------------------------- */
 
-static bool work_init(struct work *w, const struct tti_lanes_node *node, struct tti_arena *arena)
+static bool work_init(struct work *w, const struct tti_nic_affinity_node *node,
+		      struct tti_arena *arena)
 {
 	const size_t ranks = node->nranks, nets = node->nnets;
 
@@ -270,9 +273,9 @@ static bool work_init(struct work *w, const struct tti_lanes_node *node, struct 
 }
 
 /* The first NIC of each rank into own_out, which lives in `scratch`. */
-static bool assign(const struct tti_lanes_node *node, const struct tti_lanes_node *first,
-		   const uint32_t *first_own, struct tti_arena *scratch, uint32_t *order,
-		   uint32_t **own_out)
+static bool assign(const struct tti_nic_affinity_node *node,
+		   const struct tti_nic_affinity_node *first, const uint32_t *first_own,
+		   struct tti_arena *scratch, uint32_t *order, uint32_t **own_out)
 {
 	struct work w;
 
@@ -287,17 +290,17 @@ static bool assign(const struct tti_lanes_node *node, const struct tti_lanes_nod
 	return true;
 }
 
-tutti_status tti_lanes_assign(const struct tti_lanes_node *nodes, uint32_t nnodes,
-			      struct tti_arena *arena, uint32_t ***order_out)
+tutti_status tti_nic_affinity_assign(const struct tti_nic_affinity_node *nodes, uint32_t nnodes,
+				     struct tti_arena *arena, uint32_t ***order_out)
 {
 	uint32_t **order = tti_arena_alloc(arena, nnodes * sizeof(*order) + 1);
-	const struct tti_lanes_node *first = NULL;
+	const struct tti_nic_affinity_node *first = NULL;
 	struct tti_arena kept = { NULL };
 	uint32_t *first_own = NULL;
 	bool good = order != NULL;
 
 	for (uint32_t i = 0; good && i < nnodes; i++) {
-		const struct tti_lanes_node *node = &nodes[i];
+		const struct tti_nic_affinity_node *node = &nodes[i];
 		struct tti_arena scratch = { NULL };
 		uint32_t *own;
 

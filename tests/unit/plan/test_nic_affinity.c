@@ -3,7 +3,7 @@
  * share endpoints, and with partners on another node. */
 #include "machines.h"
 
-#include "plan/connect/lanes.h"
+#include "plan/connect/nic_affinity.h"
 #include "support/random_topo.h"
 #include "util/error.h"
 
@@ -28,7 +28,7 @@ struct given {
 	struct machine m;
 	uint32_t members[MOST], nets[MOST];
 	uint64_t rail[MOST];
-	struct tti_lanes_node node;
+	struct tti_nic_affinity_node node;
 };
 
 static const struct tti_route *route_of(const struct given *g, uint32_t rank, uint32_t net)
@@ -75,8 +75,8 @@ static struct worth weigh(const struct given *g, const uint32_t *own, const stru
 
 		count[own[rank]]++;
 		if (first && rank < first->node.nranks)
-			worth.amiss += !tti_lanes_same_rail(&g->node, own[rank], &first->node,
-							    first_own[rank]);
+			worth.amiss += !tti_nic_affinity_same_rail(&g->node, own[rank],
+								   &first->node, first_own[rank]);
 		if (!reached(route)) {
 			worth.unreached++;
 			continue;
@@ -150,8 +150,9 @@ static bool draw(struct given *g, uint64_t seed, uint32_t nranks, uint32_t nnets
 		g->nets[net] = g->m.graph->by_type[TTI_NODE_NET][net];
 		g->rail[net] = 1 + next(&state) % 5;
 	}
-	g->node = (struct tti_lanes_node){ g->m.routes, g->members, nranks,
-					   g->nets,     nnets,      seed % 2 ? g->rail : NULL };
+	g->node = (struct tti_nic_affinity_node){
+		g->m.routes, g->members, nranks, g->nets, nnets, seed % 2 ? g->rail : NULL
+	};
 	return true;
 }
 
@@ -180,7 +181,7 @@ static void beside_all(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		struct given g[2];
-		struct tti_lanes_node nodes[2];
+		struct tti_nic_affinity_node nodes[2];
 		struct tti_arena arena = { NULL };
 		uint32_t own[2][MOST], **order;
 
@@ -192,7 +193,7 @@ static void beside_all(void **state)
 		}
 		nodes[0] = g[0].node;
 		nodes[1] = g[1].node;
-		assert_int_equal(tti_lanes_assign(nodes, 2, &arena, &order), TUTTI_OK);
+		assert_int_equal(tti_nic_affinity_assign(nodes, 2, &arena, &order), TUTTI_OK);
 		for (int i = 0; i < 2; i++) {
 			const struct given *first = i ? &g[0] : NULL;
 			struct worth found, best;
@@ -224,7 +225,7 @@ static void fair(void **state)
 
 		if (!draw(&g, seed, 60, 16))
 			continue;
-		assert_int_equal(tti_lanes_assign(&g.node, 1, &arena, &order), TUTTI_OK);
+		assert_int_equal(tti_nic_affinity_assign(&g.node, 1, &arena, &order), TUTTI_OK);
 		check_order(&g, order[0], own);
 		for (uint32_t rank = 0; rank < g.node.nranks; rank++) {
 			count[own[rank]]++;
@@ -248,7 +249,7 @@ static void straight(void **state)
 	static const uint64_t rails[2][8] = { { 1, 2, 3, 4, 5, 6, 7, 8 },
 					      { 4, 3, 2, 1, 8, 7, 6, 5 } };
 	struct machine m;
-	struct tti_lanes_node nodes[2];
+	struct tti_nic_affinity_node nodes[2];
 	struct tti_arena arena = { NULL };
 	uint32_t members[16], nets[2][8], **order;
 
@@ -262,14 +263,14 @@ static void straight(void **state)
 	}
 	for (int known = 0; known < 2; known++) {
 		for (int i = 0; i < 2; i++)
-			nodes[i] = (struct tti_lanes_node){ m.routes, members,
-							    16,       nets[known * i],
-							    8,        known ? rails[i] : NULL };
-		assert_int_equal(tti_lanes_assign(nodes, 2, &arena, &order), TUTTI_OK);
+			nodes[i] = (struct tti_nic_affinity_node){
+				m.routes, members, 16, nets[known * i], 8, known ? rails[i] : NULL
+			};
+		assert_int_equal(tti_nic_affinity_assign(nodes, 2, &arena, &order), TUTTI_OK);
 		for (uint32_t rank = 0; rank < 16; rank++) {
 			const uint32_t a = order[0][rank * 8], b = order[1][rank * 8];
 
-			assert_true(tti_lanes_same_rail(&nodes[0], a, &nodes[1], b));
+			assert_true(tti_nic_affinity_same_rail(&nodes[0], a, &nodes[1], b));
 			assert_int_equal(tti_routes_get(m.routes, members[rank], nets[0][a])->type,
 					 TTI_PATH_PIX);
 		}
@@ -290,17 +291,18 @@ static void by_speed(void **state)
 	struct machine m;
 	struct tti_arena arena = { NULL };
 	uint32_t members[10], **order, n = 0;
-	struct tti_lanes_node nodes[2];
+	struct tti_nic_affinity_node nodes[2];
 
 	(void)state;
 	assert_int_equal(tti_xml_read(text, sizeof(text) - 1, "two NICs", &doc), TUTTI_OK);
 	machine_build(&m, doc, TTI_MODEL_TUTTI);
 	for (uint32_t i = 0; i < 10; i++)
 		members[i] = m.graph->by_type[TTI_NODE_HOST][0];
-	nodes[0] = (struct tti_lanes_node){ m.routes, members, 10, NULL, 0, NULL };
-	nodes[1] = (struct tti_lanes_node){ m.routes, members, 10, m.graph->by_type[TTI_NODE_NET],
-					    2,        NULL };
-	assert_int_equal(tti_lanes_assign(nodes, 2, &arena, &order), TUTTI_OK);
+	nodes[0] = (struct tti_nic_affinity_node){ m.routes, members, 10, NULL, 0, NULL };
+	nodes[1] = (struct tti_nic_affinity_node){ m.routes, members,
+						   10,       m.graph->by_type[TTI_NODE_NET],
+						   2,        NULL };
+	assert_int_equal(tti_nic_affinity_assign(nodes, 2, &arena, &order), TUTTI_OK);
 	assert_null(order[0]);
 	for (uint32_t i = 0; i < 10; i++)
 		n += order[1][2 * i] == 1;

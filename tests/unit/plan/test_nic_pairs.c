@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/connect/wires.h"
+#include "plan/connect/nic_pairs.h"
 #include "util/error.h"
 
 /* -- By hand ----------------------------------------------------------------------- */
@@ -44,12 +44,12 @@ static struct tti_plan *read_plan(const char *text, const char *name)
 	return plan;
 }
 
-static void check_wires(const struct tti_plan *plan, uint32_t rank, const struct tti_wire *expected,
-			uint32_t n)
+static void check_wires(const struct tti_plan *plan, uint32_t rank,
+			const struct tti_nic_pair *expected, uint32_t n)
 {
-	struct tti_wires wires;
+	struct tti_nic_pairs wires;
 
-	assert_int_equal(tti_wires_of_plan(plan, rank, &wires), TUTTI_OK);
+	assert_int_equal(tti_nic_pairs_of_plan(plan, rank, &wires), TUTTI_OK);
 	assert_int_equal(wires.n, n);
 	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(wires.at[i].peer, expected[i].peer);
@@ -58,21 +58,21 @@ static void check_wires(const struct tti_plan *plan, uint32_t rank, const struct
 		assert_float_equal(wires.at[i].out_gbps, expected[i].out_gbps, 1e-9);
 		assert_float_equal(wires.at[i].in_gbps, expected[i].in_gbps, 1e-9);
 	}
-	tti_wires_release(&wires);
+	tti_nic_pairs_release(&wires);
 }
 
 static void rings_before_trees(void **state)
 {
 	/* What is only got by a ring is answered the same way. */
-	static const struct tti_wire of_0[] = { { 4, 0, 0, 1, 1 }, { 4, 1, 0, 3, 3 } };
-	static const struct tti_wire of_1[] = {
+	static const struct tti_nic_pair of_0[] = { { 4, 0, 0, 1, 1 }, { 4, 1, 0, 3, 3 } };
+	static const struct tti_nic_pair of_1[] = {
 		{ 2, 0, 1, 3, 3 },
 		{ 2, 1, 0, 1, 1 }, /* rings */
 		{ 3, 0, 1, 2, 2 }, /* one tree */
 		{ 4, 0, 0, 4, 4 },
 	};
-	static const struct tti_wire of_2[] = { { 1, 0, 1, 1, 1 }, { 1, 1, 0, 3, 3 } };
-	static const struct tti_wire of_4[] = {
+	static const struct tti_nic_pair of_2[] = { { 1, 0, 1, 1, 1 }, { 1, 1, 0, 3, 3 } };
+	static const struct tti_nic_pair of_4[] = {
 		{ 0, 0, 0, 1, 1 }, { 0, 0, 1, 3, 3 }, { 1, 0, 0, 4, 4 },
 		{ 3, 0, 0, 3, 3 }, { 3, 0, 1, 1, 1 },
 	};
@@ -88,8 +88,8 @@ static void rings_before_trees(void **state)
 
 /* -- Of machines --------------------------------------------------------------------- */
 
-static const struct tti_wire *find(const struct tti_wires *wires, uint32_t peer, int32_t near,
-				   int32_t far)
+static const struct tti_nic_pair *find(const struct tti_nic_pairs *wires, uint32_t peer,
+				       int32_t near, int32_t far)
 {
 	for (uint32_t i = 0; i < wires->n; i++)
 		if (wires->at[i].peer == peer && (int32_t)wires->at[i].near == near &&
@@ -118,12 +118,12 @@ static double carried(const struct tti_plan *plan, uint32_t from, uint32_t to, u
 }
 
 /* Both ends say the same of what is between them, and of rings, what the channels say. */
-static void check_both_ends(const struct tti_plan *plan, struct tti_wires *wires)
+static void check_both_ends(const struct tti_plan *plan, struct tti_nic_pairs *wires)
 {
 	for (uint32_t rank = 0; rank < plan->nranks; rank++)
 		for (uint32_t i = 0; i < wires[rank].n; i++) {
-			const struct tti_wire *here = &wires[rank].at[i];
-			const struct tti_wire *there = find(
+			const struct tti_nic_pair *here = &wires[rank].at[i];
+			const struct tti_nic_pair *there = find(
 				&wires[here->peer], rank, (int32_t)here->far, (int32_t)here->near);
 			const double out = carried(plan, rank, here->peer, here->near, here->far);
 
@@ -137,7 +137,7 @@ static void check_both_ends(const struct tti_plan *plan, struct tti_wires *wires
 		}
 }
 
-static uint32_t check_rings(const struct tti_plan *plan, const struct tti_wires *wires)
+static uint32_t check_rings(const struct tti_plan *plan, const struct tti_nic_pairs *wires)
 {
 	const struct tti_plan_pattern *rings = tti_plan_pattern(plan, TTI_PATTERN_RING);
 	uint32_t nhops = 0;
@@ -169,7 +169,7 @@ static void channels_of_machines(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char path[512], *text = calloc(1, 1 << 20);
-		struct tti_wires *wires;
+		struct tti_nic_pairs *wires;
 		struct tti_plan *plan;
 		FILE *file;
 
@@ -184,11 +184,11 @@ static void channels_of_machines(void **state)
 		wires = calloc(plan->nranks, sizeof(*wires));
 		assert_non_null(wires);
 		for (uint32_t rank = 0; rank < plan->nranks; rank++)
-			assert_int_equal(tti_wires_of_plan(plan, rank, &wires[rank]), TUTTI_OK);
+			assert_int_equal(tti_nic_pairs_of_plan(plan, rank, &wires[rank]), TUTTI_OK);
 		check_both_ends(plan, wires);
 		assert_true(check_rings(plan, wires) > 0);
 		for (uint32_t rank = 0; rank < plan->nranks; rank++)
-			tti_wires_release(&wires[rank]);
+			tti_nic_pairs_release(&wires[rank]);
 		free(wires);
 		tti_plan_free(plan);
 	}

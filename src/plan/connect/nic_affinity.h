@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_PLAN_LANES_H
-#define TTI_PLAN_LANES_H
+#ifndef TTI_PLAN_NIC_AFFINITY_H
+#define TTI_PLAN_NIC_AFFINITY_H
 
 /* NICs for the ranks of each node: which of them a rank should use first, so that none
  * carries more than its part, ranks are near theirs, and partners on two nodes (those of
@@ -23,7 +23,7 @@
 
 #include "plan/plan.h"
 
-struct tti_lanes_node {
+struct tti_nic_affinity_node {
 	const struct tti_routes *routes;
 	const uint32_t *members; /* endpoints of the graph, one for each rank      */
 	uint32_t nranks;
@@ -38,13 +38,15 @@ struct tti_lanes_node {
 /* order_out[node][rank * nnets + k]: as index into its nets, the NIC that a rank should use
  * k-th: its own, then by distance, those as near in turn from its own on. NULL for a node
  * without NICs. */
-TUTTI_CHECKED tutti_status tti_lanes_assign(const struct tti_lanes_node *nodes, uint32_t nnodes,
-					    struct tti_arena *arena, uint32_t ***order_out);
+TUTTI_CHECKED tutti_status tti_nic_affinity_assign(const struct tti_nic_affinity_node *nodes,
+						   uint32_t nnodes, struct tti_arena *arena,
+						   uint32_t ***order_out);
 
 /* Whether it is known which NICs of two nodes are on one rail, and there are such. */
-bool tti_lanes_share_rails(const struct tti_lanes_node *one, const struct tti_lanes_node *other);
+bool tti_nic_affinity_share_rails(const struct tti_nic_affinity_node *one,
+				  const struct tti_nic_affinity_node *other);
 /* Whether NIC number a of one node and number b of another are on one rail. */
-bool tti_lanes_same_rail(const struct tti_lanes_node *one, uint32_t a,
-			 const struct tti_lanes_node *other, uint32_t b);
+bool tti_nic_affinity_same_rail(const struct tti_nic_affinity_node *one, uint32_t a,
+				const struct tti_nic_affinity_node *other, uint32_t b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/connect/wires.h"
+#include "plan/connect/nic_pairs.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 struct gatherer {
 	const struct tti_plan *plan;
 	uint32_t rank;
-	TTI_VEC(struct tti_wire) wires;
+	TTI_VEC(struct tti_nic_pair) pairs;
 	bool failed; /* out of memory */
 };
 
@@ -20,19 +20,19 @@ static void add_hop(struct gatherer *g, const struct tti_plan_channel *channel, 
 {
 	const struct tti_plan_rank *ranks = g->plan->ranks;
 	const double gbps = (double)channel->bw_gbps;
-	struct tti_wire wire = { 0 };
+	struct tti_nic_pair pair = { 0 };
 	uint32_t leaves, enters;
 
 	if ((from != g->rank && to != g->rank) || ranks[from].node == ranks[to].node)
 		return;
 	leaves = (uint32_t)channel->ends[ranks[from].node].out;
 	enters = (uint32_t)channel->ends[ranks[to].node].in;
-	wire.peer = from == g->rank ? to : from;
-	wire.near = from == g->rank ? leaves : enters;
-	wire.far = from == g->rank ? enters : leaves;
-	wire.out_gbps = from == g->rank ? gbps : 0;
-	wire.in_gbps = from == g->rank ? 0 : gbps;
-	g->failed |= !tti_vec_push(&g->wires, wire);
+	pair.peer = from == g->rank ? to : from;
+	pair.near = from == g->rank ? leaves : enters;
+	pair.far = from == g->rank ? enters : leaves;
+	pair.out_gbps = from == g->rank ? gbps : 0;
+	pair.in_gbps = from == g->rank ? 0 : gbps;
+	g->failed |= !tti_vec_push(&g->pairs, pair);
 }
 
 static void add_rings(struct gatherer *g)
@@ -50,7 +50,7 @@ static void add_rings(struct gatherer *g)
 static bool has_peer(const struct gatherer *g, size_t n, uint32_t peer)
 {
 	for (size_t i = 0; i < n; i++)
-		if (g->wires.at[i].peer == peer)
+		if (g->pairs.at[i].peer == peer)
 			return true;
 	return false;
 }
@@ -59,7 +59,7 @@ static bool has_peer(const struct gatherer *g, size_t n, uint32_t peer)
 static void add_trees(struct gatherer *g)
 {
 	const struct tti_plan_pattern *trees = tti_plan_best_trees(g->plan);
-	const size_t nrings = g->wires.n;
+	const size_t nrings = g->pairs.n;
 
 	for (uint32_t i = 0; trees && i < trees->nchannels; i++) {
 		const struct tti_plan_channel *tree = &trees->channels[i];
@@ -78,7 +78,7 @@ static void add_trees(struct gatherer *g)
 
 static int by_peer(const void *left, const void *right)
 {
-	const struct tti_wire *a = left, *b = right;
+	const struct tti_nic_pair *a = left, *b = right;
 
 	if (a->peer != b->peer)
 		return a->peer < b->peer ? -1 : 1;
@@ -92,64 +92,65 @@ static void merge(struct gatherer *g)
 {
 	size_t n = 0;
 
-	qsort(g->wires.at, g->wires.n, sizeof(*g->wires.at), by_peer);
-	for (size_t i = 0; i < g->wires.n; i++) {
-		const struct tti_wire *wire = &g->wires.at[i];
+	qsort(g->pairs.at, g->pairs.n, sizeof(*g->pairs.at), by_peer);
+	for (size_t i = 0; i < g->pairs.n; i++) {
+		const struct tti_nic_pair *pair = &g->pairs.at[i];
 
-		if (n > 0 && by_peer(&g->wires.at[n - 1], wire) == 0) {
-			g->wires.at[n - 1].out_gbps += wire->out_gbps;
-			g->wires.at[n - 1].in_gbps += wire->in_gbps;
+		if (n > 0 && by_peer(&g->pairs.at[n - 1], pair) == 0) {
+			g->pairs.at[n - 1].out_gbps += pair->out_gbps;
+			g->pairs.at[n - 1].in_gbps += pair->in_gbps;
 		} else {
-			g->wires.at[n++] = *wire;
+			g->pairs.at[n++] = *pair;
 		}
 	}
-	g->wires.n = n;
+	g->pairs.n = n;
 }
 
-/* The wires [from, to) of one peer: who is only sent to, answers by the same NICs. */
-static void fill_in(struct tti_wire *wires, size_t from, size_t to)
+/* The pairs [from, to) of one peer: who is only sent to, answers by the same NICs. */
+static void fill_in(struct tti_nic_pair *pairs, size_t from, size_t to)
 {
 	double out = 0, in = 0;
 
 	for (size_t i = from; i < to; i++) {
-		out += wires[i].out_gbps;
-		in += wires[i].in_gbps;
+		out += pairs[i].out_gbps;
+		in += pairs[i].in_gbps;
 	}
 	for (size_t i = from; i < to; i++) {
 		if (out <= 0)
-			wires[i].out_gbps = wires[i].in_gbps;
+			pairs[i].out_gbps = pairs[i].in_gbps;
 		if (in <= 0)
-			wires[i].in_gbps = wires[i].out_gbps;
+			pairs[i].in_gbps = pairs[i].out_gbps;
 	}
 }
 
-tutti_status tti_wires_of_plan(const struct tti_plan *plan, uint32_t rank, struct tti_wires *out)
+tutti_status tti_nic_pairs_of_plan(const struct tti_plan *plan, uint32_t rank,
+				   struct tti_nic_pairs *out)
 {
 	struct gatherer g = { .plan = plan, .rank = rank };
 
-	*out = (struct tti_wires){ .at = NULL };
+	*out = (struct tti_nic_pairs){ .at = NULL };
 	if (plan->nnodes < 2)
 		return TUTTI_OK;
 	add_rings(&g);
 	add_trees(&g);
 	if (g.failed) {
-		tti_vec_release(&g.wires);
+		tti_vec_release(&g.pairs);
 		return tti_fail(TUTTI_ENOMEM, "the NICs of rank %u: out of memory", rank);
 	}
-	if (g.wires.n)
+	if (g.pairs.n)
 		merge(&g);
-	for (size_t i = 0, end; i < g.wires.n; i = end) {
+	for (size_t i = 0, end; i < g.pairs.n; i = end) {
 		end = i + 1;
-		while (end < g.wires.n && g.wires.at[end].peer == g.wires.at[i].peer)
+		while (end < g.pairs.n && g.pairs.at[end].peer == g.pairs.at[i].peer)
 			end++;
-		fill_in(g.wires.at, i, end);
+		fill_in(g.pairs.at, i, end);
 	}
-	*out = (struct tti_wires){ .at = g.wires.at, .n = (uint32_t)g.wires.n };
+	*out = (struct tti_nic_pairs){ .at = g.pairs.at, .n = (uint32_t)g.pairs.n };
 	return TUTTI_OK;
 }
 
-void tti_wires_release(struct tti_wires *wires)
+void tti_nic_pairs_release(struct tti_nic_pairs *pairs)
 {
-	tti_free(wires->at);
-	*wires = (struct tti_wires){ .at = NULL };
+	tti_free(pairs->at);
+	*pairs = (struct tti_nic_pairs){ .at = NULL };
 }
