@@ -137,17 +137,25 @@ tutti_status tti_comm_async_error(struct tti_comm *comm)
 	return status;
 }
 
+tutti_status tti_comm_init_error(struct tti_comm *comm)
+{
+	const tutti_status status = (tutti_status)atomic_load(&comm->init_status);
+
+	if (status == TUTTI_OK)
+		return TUTTI_OK;
+	pthread_mutex_lock(&comm->lock);
+	(void)!tti_fail_quiet(status, "%s", tti_comm_last_text(comm));
+	pthread_mutex_unlock(&comm->lock);
+	return status;
+}
+
 static tutti_status refuse_before_init(struct tti_comm *comm)
 {
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
 		return tti_fail(TUTTI_EUSAGE, "the communicator is still being made: poll "
 					      "tutti_comm_get_async_error() until it is no longer "
 					      "TUTTI_AGAIN");
-	pthread_mutex_lock(&comm->lock);
-	const tutti_status st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
-					       tti_comm_last_text(comm));
-	pthread_mutex_unlock(&comm->lock);
-	return st;
+	return tti_comm_init_error(comm);
 }
 
 tutti_status tti_comm_usable(struct tti_comm *comm)

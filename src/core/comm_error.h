@@ -26,6 +26,9 @@ bool tti_comm_interrupted(struct tti_comm *comm);
 /* The asynchronous error, with its text as that of this thread; TUTTI_OK: there is none. */
 tutti_status tti_comm_async_error(struct tti_comm *comm);
 
+/* The status of the init, which is over, with its text as that of this thread. */
+tutti_status tti_comm_init_error(struct tti_comm *comm);
+
 /* TUTTI_OK if calls are allowed now: init done, not finalized, not lost. Does not wait
  * for an init that is under way: TUTTI_EUSAGE. */
 TUTTI_CHECKED tutti_status tti_comm_usable(struct tti_comm *comm);

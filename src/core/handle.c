@@ -115,6 +115,20 @@ tutti_status tti_handle_fail(struct tutti_comm *handle, tutti_status status, con
 	return tti_handle_note(handle, tti_fail(status, "%s", text));
 }
 
+tutti_status tti_handle_end(struct tutti_comm *handle, struct tti_comm *comm, tutti_status status)
+{
+	tti_comm_note(comm, status);
+	tti_handle_leave(handle);
+	return status;
+}
+
+tutti_status tti_handle_check_out(struct tutti_comm *handle, const void *out, const char *what)
+{
+	return out ? TUTTI_OK
+		   : tti_handle_fail(handle, TUTTI_EINVAL, "out is NULL: pass the address of %s",
+				     what);
+}
+
 tutti_status tti_handle_fail_busy(struct tutti_comm *handle)
 {
 	return tti_handle_fail(

@@ -58,6 +58,13 @@ tutti_status tti_handle_note(struct tutti_comm *handle, tutti_status status);
 TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
 	tti_handle_fail(struct tutti_comm *handle, tutti_status status, const char *fmt, ...);
 
+/* The end of a public call that has entered: tti_handle_note(), then tti_handle_leave(). */
+tutti_status tti_handle_end(struct tutti_comm *handle, struct tti_comm *comm, tutti_status status);
+
+/* TUTTI_EINVAL: `out` is NULL in place of the address of `what`. */
+TUTTI_CHECKED tutti_status tti_handle_check_out(struct tutti_comm *handle, const void *out,
+						const char *what);
+
 /* The error of a call that is made while another one is under way (sequence.h). */
 tutti_status tti_handle_fail_busy(struct tutti_comm *handle);
 

@@ -123,18 +123,13 @@ tutti_status tutti_comm_lanes(tutti_comm_t handle, int peer, struct tutti_lane *
 			      int *count_out)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
 	if (!count_out || most < 0 || (most > 0 && !out))
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "room for %d lanes at %p, their number at %p", most,
 				       (void *)out, (void *)count_out);
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = lanes(comm, peer, out, most, count_out);
-	if (st != TUTTI_OK)
-		st = tti_comm_note(comm, st);
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, lanes(comm, peer, out, most, count_out));
 }
 
 tutti_status tutti_comm_transport(tutti_comm_t handle, int peer, const char **out)
@@ -142,15 +137,10 @@ tutti_status tutti_comm_transport(tutti_comm_t handle, int peer, const char **ou
 	struct tti_comm *comm;
 	tutti_status st;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a const char *");
+	TTI_TRY(tti_handle_check_out(handle, out, "a const char *"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = check(comm, peer);
 	if (st == TUTTI_OK)
 		*out = comm->ports[comm->port_of[peer]]->transport->name;
-	else
-		st = tti_comm_note(comm, st);
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, st);
 }

@@ -144,9 +144,7 @@ tutti_status tutti_comm_count(tutti_comm_t handle, int *out)
 {
 	struct tti_comm *comm;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of an int");
+	TTI_TRY(tti_handle_check_out(handle, out, "an int"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = comm->n;
 	tti_handle_leave(handle);
@@ -157,9 +155,7 @@ tutti_status tutti_comm_rank(tutti_comm_t handle, int *out)
 {
 	struct tti_comm *comm;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of an int");
+	TTI_TRY(tti_handle_check_out(handle, out, "an int"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = comm->rank;
 	tti_handle_leave(handle);
@@ -170,9 +166,7 @@ tutti_status tutti_comm_get_async_error(tutti_comm_t handle, tutti_status *out)
 {
 	struct tti_comm *comm;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_status");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_status"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = (tutti_status)atomic_load(&comm->async_error);
 	if (*out == TUTTI_OK)
@@ -207,9 +201,7 @@ tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report 
 	struct tti_comm *comm;
 	const char *algorithm;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a report");
+	TTI_TRY(tti_handle_check_out(handle, out, "a report"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	algorithm = atomic_load(&comm->last_algorithm);
 	*out = (struct tutti_call_report){
@@ -230,9 +222,7 @@ static tutti_status tell(tutti_comm_t handle, bool json, char **out,
 	struct tti_comm *comm;
 	tutti_status st;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a char *");
+	TTI_TRY(tti_handle_check_out(handle, out, "a char *"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK)
@@ -240,8 +230,7 @@ static tutti_status tell(tutti_comm_t handle, bool json, char **out,
 	if (st == TUTTI_OK)
 		*out = tti_strbuf_take(&text);
 	tti_strbuf_release(&text);
-	tti_handle_leave(handle);
-	return tti_handle_note(handle, st);
+	return tti_handle_end(handle, comm, st);
 }
 
 static tutti_status write_plan(const struct tti_comm *comm, bool json, struct tti_strbuf *out)
@@ -276,9 +265,7 @@ tutti_status tutti_comm_finalize(tutti_comm_t handle)
 {
 	struct tti_comm *comm;
 
-	if (tti_group_is_open())
-		return tti_handle_fail(handle, TUTTI_EUSAGE,
-				       "tutti_comm_finalize() inside a group: end it first");
+	TTI_TRY(tti_group_refuse(handle, "tutti_comm_finalize"));
 	TTI_TRY(tutti_barrier(handle, NULL));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	atomic_store(&comm->state, TTI_COMM_FINALIZED);
@@ -316,11 +303,7 @@ static tutti_status enter_to_end(tutti_comm_t handle, struct tti_comm **out)
 
 	TTI_TRY(tti_handle_enter(handle, out));
 	st = tti_sequence_may_wait(*out);
-	if (st == TUTTI_OK)
-		return TUTTI_OK;
-	tti_comm_note(*out, st);
-	tti_handle_leave(handle);
-	return st;
+	return st == TUTTI_OK ? st : tti_handle_end(handle, *out, st);
 }
 
 tutti_status tutti_comm_destroy(tutti_comm_t handle)
@@ -329,9 +312,7 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 
 	if (!handle)
 		return TUTTI_OK;
-	if (tti_group_is_open())
-		return tti_handle_fail(handle, TUTTI_EUSAGE,
-				       "tutti_comm_destroy() inside a group: end it first");
+	TTI_TRY(tti_group_refuse(handle, "tutti_comm_destroy"));
 	TTI_TRY(enter_to_end(handle, &comm));
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
 		tti_comm_mark_failed(comm, TUTTI_EABORTED, "destroyed while it was being made");
@@ -345,9 +326,7 @@ tutti_status tutti_comm_abort(tutti_comm_t handle)
 
 	if (!handle)
 		return TUTTI_OK;
-	if (tti_group_is_open())
-		return tti_handle_fail(handle, TUTTI_EUSAGE,
-				       "tutti_comm_abort() inside a group: end it first");
+	TTI_TRY(tti_group_refuse(handle, "tutti_comm_abort"));
 	TTI_TRY(enter_to_end(handle, &comm));
 	tti_comm_abort(comm, "aborted the communicator");
 	tti_handle_leave(handle);

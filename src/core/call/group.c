@@ -8,6 +8,13 @@
 
 _Thread_local struct tti_call_group tti_call_group;
 
+tutti_status tti_group_refuse(tutti_comm_t handle, const char *name)
+{
+	return tti_group_is_open() ? tti_handle_fail(handle, TUTTI_EUSAGE,
+						     "%s() inside a group: end it first", name)
+				   : TUTTI_OK;
+}
+
 tutti_status tti_group_remember(tutti_status status)
 {
 	if (status < 0 && tti_group_is_open() && tti_call_group.error == TUTTI_OK) {

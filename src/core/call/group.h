@@ -38,6 +38,9 @@ static inline bool tti_group_is_open(void)
 	return tti_call_group.depth > 0 && tti_call_group.pid == tti_fork_pid();
 }
 
+/* TUTTI_EUSAGE inside a group, where `name`() is no call of one. */
+TUTTI_CHECKED tutti_status tti_group_refuse(tutti_comm_t handle, const char *name);
+
 /* A failure inside a group is the group's: its end returns it, too. Returns `status`. */
 tutti_status tti_group_remember(tutti_status status);
 

@@ -51,9 +51,8 @@ static tutti_status wait_for_inits(void)
 
 		pthread_join(comm->init_thread, NULL);
 		comm->has_init_thread = false;
-		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)
-			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
-					    tti_comm_last_text(comm));
+		if (st == TUTTI_OK)
+			st = tti_comm_init_error(comm);
 		if (comm->is_outsider) {
 			tti_handle_free(tti_call_group.inits.at[i]);
 			tti_comm_free(comm);

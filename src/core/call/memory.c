@@ -182,9 +182,7 @@ static tutti_status enter(tutti_comm_t handle, const char *what, struct tti_comm
 {
 	tutti_status st;
 
-	if (tti_group_is_open())
-		return tti_handle_fail(handle, TUTTI_EUSAGE, "%s() inside a group: end it first",
-				       what);
+	TTI_TRY(tti_group_refuse(handle, what));
 	TTI_TRY(tti_handle_enter(handle, out));
 	st = atomic_load_explicit(&(*out)->state, memory_order_acquire) == TTI_COMM_INIT
 		     ? tti_comm_usable(*out)
@@ -192,14 +190,6 @@ static tutti_status enter(tutti_comm_t handle, const char *what, struct tti_comm
 	if (st != TUTTI_OK)
 		tti_handle_leave(handle);
 	return tti_handle_note(handle, st);
-}
-
-static tutti_status leave(tutti_comm_t handle, struct tti_comm *comm, tutti_status status)
-{
-	if (status != TUTTI_OK)
-		tti_comm_note(comm, status);
-	tti_handle_leave(handle);
-	return status;
 }
 
 /* All calls that were made before are done: nobody reads or writes the memory. */
@@ -260,13 +250,11 @@ tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t handle)
 {
 	struct tti_comm *comm;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a pointer");
+	TTI_TRY(tti_handle_check_out(handle, out, "a pointer"));
 	if (!handle)
 		return allocate(size, out);
 	TTI_TRY(enter(handle, "tutti_mem_alloc", &comm));
-	return leave(handle, comm, allocate(size, out));
+	return tti_handle_end(handle, comm, allocate(size, out));
 }
 
 static tutti_status release(void *ptr)
@@ -290,7 +278,7 @@ tutti_status tutti_mem_free(void *ptr, tutti_comm_t handle)
 		return release(ptr);
 	TTI_TRY(enter(handle, "tutti_mem_free", &comm));
 	st = wait_for_calls(comm);
-	return leave(handle, comm, st == TUTTI_OK ? release(ptr) : st);
+	return tti_handle_end(handle, comm, st == TUTTI_OK ? release(ptr) : st);
 }
 
 tutti_status tutti_mem_copy_on_fork(void *ptr)
@@ -328,11 +316,9 @@ tutti_status tutti_register(tutti_comm_t handle, void *ptr, size_t size, tutti_r
 {
 	struct tti_comm *comm;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_reg_t");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_reg_t"));
 	TTI_TRY(enter(handle, "tutti_register", &comm));
-	return leave(handle, comm, add(comm, ptr, size, out));
+	return tti_handle_end(handle, comm, add(comm, ptr, size, out));
 }
 
 static tutti_status drop(struct tti_comm *comm, tutti_reg_t reg)
@@ -359,5 +345,5 @@ tutti_status tutti_deregister(tutti_comm_t handle, tutti_reg_t reg)
 	if (!reg)
 		return TUTTI_OK;
 	TTI_TRY(enter(handle, "tutti_deregister", &comm));
-	return leave(handle, comm, drop(comm, reg));
+	return tti_handle_end(handle, comm, drop(comm, reg));
 }

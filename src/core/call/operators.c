@@ -201,7 +201,6 @@ tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar, tutti
 					tutti_scalar_when when, tutti_comm_t handle)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
 	if (!out || !scalar)
 		return tti_handle_fail(handle, TUTTI_EINVAL, "%s is NULL: pass the address of a%s",
@@ -214,9 +213,7 @@ tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar, tutti
 		return tti_handle_fail(handle, TUTTI_EINVAL, "when is %d: see tutti_scalar_when",
 				       (int)when);
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = tti_comm_note(comm, create_premul(comm, scalar, type, when, out));
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, create_premul(comm, scalar, type, when, out));
 }
 
 static tutti_status create_user(struct tti_comm *comm, tutti_op_fn fn, void *arg, int commutative,
@@ -236,16 +233,13 @@ tutti_status tutti_op_create(tutti_op *out, tutti_op_fn fn, void *arg, int commu
 			     tutti_comm_t handle)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
 	if (!out || !fn)
 		return tti_handle_fail(handle, TUTTI_EINVAL, "%s is NULL: pass %s",
 				       out ? "fn" : "out",
 				       out ? "a function" : "the address of a tutti_op");
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = tti_comm_note(comm, create_user(comm, fn, arg, commutative, out));
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, create_user(comm, fn, arg, commutative, out));
 }
 
 static tutti_status destroy(struct tti_operator_list *list, tutti_op op)
@@ -265,10 +259,7 @@ static tutti_status destroy(struct tti_operator_list *list, tutti_op op)
 tutti_status tutti_op_destroy(tutti_op op, tutti_comm_t handle)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = tti_comm_note(comm, destroy(&comm->operators, op));
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, destroy(&comm->operators, op));
 }

@@ -206,18 +206,15 @@ static tutti_status start(struct tutti_persistent *persistent, struct tti_comm *
 tutti_status tutti_persistent_start(tutti_persistent_t persistent, tutti_stream_t stream)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
 	TTI_TRY(check_handle(persistent));
 	TTI_TRY(tti_handle_enter(persistent->handle, &comm));
 	/* The handle may be another communicator's by now. */
-	if (atomic_load(&persistent->handle->generation) != persistent->generation)
-		st = tti_fail(TUTTI_EUSAGE, "the communicator of persistent call %p was destroyed",
-			      (void *)persistent);
-	else
-		st = tti_comm_note(comm, start(persistent, comm, stream));
+	if (atomic_load(&persistent->handle->generation) == persistent->generation)
+		return tti_handle_end(persistent->handle, comm, start(persistent, comm, stream));
 	tti_handle_leave(persistent->handle);
-	return st;
+	return tti_fail(TUTTI_EUSAGE, "the communicator of persistent call %p was destroyed",
+			(void *)persistent);
 }
 
 /* Whether this thread may wait for its last start. */

@@ -311,10 +311,7 @@ static tutti_status set_algorithm(struct tti_comm *comm, const char *algo)
 tutti_status tutti_comm_set_algorithm(tutti_comm_t handle, const char *algo)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = tti_comm_note(comm, set_algorithm(comm, algo));
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, set_algorithm(comm, algo));
 }

@@ -115,14 +115,11 @@ static tutti_status set(struct tti_comm *comm, int timeout_ms)
 tutti_status tutti_comm_set_timeout(tutti_comm_t handle, int timeout_ms)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
 	if (timeout_ms < 0)
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "tutti_comm_set_timeout(): %d ms: 0 (never) or more",
 				       timeout_ms);
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = set(comm, timeout_ms);
-	tti_handle_leave(handle);
-	return tti_handle_note(handle, st);
+	return tti_handle_end(handle, comm, set(comm, timeout_ms));
 }

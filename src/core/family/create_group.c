@@ -195,16 +195,12 @@ tutti_status tutti_comm_create_group(tutti_comm_t handle, const int *ranks, int 
 				     tutti_comm_t *out, const tutti_config *config)
 {
 	struct tti_comm *parent;
-	tutti_status st;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_comm_t");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_comm_t"));
 	if (tag < 0)
 		return tti_handle_fail(handle, TUTTI_EINVAL, "tag is %d: 0 or more", tag);
 	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
 	TTI_TRY(tti_handle_enter(handle, &parent));
-	st = tti_comm_note(parent, create_group(handle, parent, ranks, count, tag, out, config));
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, parent,
+			      create_group(handle, parent, ranks, count, tag, out, config));
 }

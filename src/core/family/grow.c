@@ -292,9 +292,7 @@ tutti_status tutti_comm_grow(tutti_comm_t handle, int nranks, const tutti_unique
 
 	if (!handle)
 		return join(nranks, id, rank, out, config);
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_comm_t");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_comm_t"));
 	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
 	TTI_TRY(tti_handle_enter(handle, &parent));
 	if (id)

@@ -37,8 +37,7 @@ tutti_status tutti_comm_revoke(tutti_comm_t handle)
 		if (st == TUTTI_OK)
 			revoke(comm);
 	}
-	tti_handle_leave(handle);
-	return tti_handle_note(handle, st);
+	return tti_handle_end(handle, comm, st);
 }
 
 /* -- Shrink ---------------------------------------------------------------------------- */
@@ -273,18 +272,14 @@ tutti_status tutti_comm_shrink(tutti_comm_t handle, const int *exclude, int nexc
 			       tutti_comm_t *out, const tutti_config *config, int flags)
 {
 	struct tti_comm *parent;
-	tutti_status st;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_comm_t");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_comm_t"));
 	if (flags & ~TUTTI_SHRINK_FAILED)
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "flags are %#x: TUTTI_SHRINK_DEFAULT or TUTTI_SHRINK_FAILED",
 				       (unsigned)flags);
 	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
 	TTI_TRY(tti_handle_enter(handle, &parent));
-	st = shrink(handle, parent, exclude, nexclude, out, config, flags);
-	tti_handle_leave(handle);
-	return tti_handle_note(handle, st);
+	return tti_handle_end(handle, parent,
+			      shrink(handle, parent, exclude, nexclude, out, config, flags));
 }

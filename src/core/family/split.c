@@ -182,11 +182,8 @@ tutti_status tutti_comm_split(tutti_comm_t handle, int color, int key, tutti_com
 			      const tutti_config *config)
 {
 	struct tti_comm *parent;
-	tutti_status st;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_comm_t");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_comm_t"));
 	if (color < 0 && color != TUTTI_NOCOLOR)
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "color is %d: 0 or more, or TUTTI_NOCOLOR", color);
@@ -194,9 +191,7 @@ tutti_status tutti_comm_split(tutti_comm_t handle, int color, int key, tutti_com
 	TTI_TRY(tti_handle_enter(handle, &parent));
 	if (color == TUTTI_NOCOLOR)
 		*out = NULL;
-	st = tti_comm_note(parent, split(handle, parent, color, key, out, config));
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, parent, split(handle, parent, color, key, out, config));
 }
 
 tutti_status tutti_comm_dup(tutti_comm_t handle, tutti_comm_t *out, const tutti_config *config)

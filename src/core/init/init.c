@@ -357,9 +357,8 @@ static tutti_status start_all(struct init **inits, int nranks)
 					     "another rank could not be started");
 		pthread_join(comm->init_thread, NULL);
 		comm->has_init_thread = false;
-		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)
-			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
-					    tti_comm_last_text(comm));
+		if (st == TUTTI_OK)
+			st = tti_comm_init_error(comm);
 	}
 	tti_free(comms);
 	return st;

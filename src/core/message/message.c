@@ -235,20 +235,13 @@ tutti_status tutti_channel_create(tutti_comm_t handle, tutti_channel_t *out)
 	struct tti_comm *comm;
 	tutti_status st;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_channel_t");
-	if (tti_group_is_open())
-		return tti_handle_fail(handle, TUTTI_EUSAGE,
-				       "tutti_channel_create() inside a group: end it first");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_channel_t"));
+	TTI_TRY(tti_group_refuse(handle, "tutti_channel_create"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK)
 		st = create(comm, handle, out);
-	if (st != TUTTI_OK)
-		tti_comm_note(comm, st);
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, st);
 }
 
 /* A rank that has not left, or was not told; -1: there is none. */
@@ -311,9 +304,7 @@ tutti_status tutti_channel_destroy(tutti_channel_t channel)
 		tti_free(channel);
 		return st;
 	}
-	if (tti_group_is_open())
-		return tti_handle_fail(channel->handle, TUTTI_EUSAGE,
-				       "tutti_channel_destroy() inside a group: end it first");
+	TTI_TRY(tti_group_refuse(channel->handle, "tutti_channel_destroy"));
 	comm = tti_handle_find(channel->handle);
 	if (comm && comm == atomic_load(&channel->comm)) {
 		st = tti_comm_note(comm, leave(channel));

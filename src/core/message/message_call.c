@@ -47,9 +47,7 @@ static tutti_status enter(tutti_channel_t channel, const char *name)
 
 static tutti_status leave(tutti_channel_t channel, tutti_status status)
 {
-	tti_comm_note(channel->comm, status);
-	tti_handle_leave(channel->handle);
-	return status;
+	return tti_handle_end(channel->handle, channel->comm, status);
 }
 
 static tutti_status check(const struct tutti_channel *channel, const char *name, const void *data,

@@ -295,23 +295,16 @@ tutti_status tutti_window_create_config(tutti_comm_t handle, void *base, size_t 
 
 	if (st != TUTTI_OK)
 		return tti_handle_note(handle, st);
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_window_t");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_window_t"));
 	if (size && (!base || size > UINTPTR_MAX - (uintptr_t)base))
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "a window of %zu bytes at %p is no memory", size, base);
-	if (tti_group_is_open())
-		return tti_handle_fail(handle, TUTTI_EUSAGE,
-				       "tutti_window_create() inside a group: end it first");
+	TTI_TRY(tti_group_refuse(handle, "tutti_window_create"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK)
 		st = create(comm, &given, out);
-	if (st != TUTTI_OK)
-		tti_comm_note(comm, st);
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, st);
 }
 
 /* Whether this thread may end a window of that communicator now. */
@@ -400,9 +393,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 		tti_free(window);
 		return st;
 	}
-	if (tti_group_is_open())
-		return tti_handle_fail(window->handle, TUTTI_EUSAGE,
-				       "tutti_window_destroy() inside a group: end it first");
+	TTI_TRY(tti_group_refuse(window->handle, "tutti_window_destroy"));
 	TTI_TRY(await_calls(window, &comm));
 	if (comm) {
 		st = end_together(window, comm);

@@ -233,10 +233,7 @@ static tutti_status enter_and_run(const struct work *work, bool checked)
 	st = checked ? TUTTI_OK : check(work, comm);
 	if (st == TUTTI_OK)
 		st = run(work);
-	if (st != TUTTI_OK)
-		tti_comm_note(comm, st);
-	tti_handle_leave(window->handle);
-	return st;
+	return tti_handle_end(window->handle, comm, st);
 }
 
 struct queued {

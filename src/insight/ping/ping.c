@@ -111,17 +111,10 @@ tutti_status tutti_ping(tutti_comm_t handle, int a, int b, const struct tutti_pi
 			tutti_ping_t *out)
 {
 	struct tti_comm *comm;
-	tutti_status st;
 
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a tutti_ping_t");
+	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_ping_t"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = ping(comm, a, b, options, out);
-	if (st != TUTTI_OK)
-		st = tti_comm_note(comm, st);
-	tti_handle_leave(handle);
-	return st;
+	return tti_handle_end(handle, comm, ping(comm, a, b, options, out));
 }
 
 void tutti_ping_free(tutti_ping_t ping)
