@@ -364,7 +364,8 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataT
 				     "the operator or its scalar is NULL");
 	if ((unsigned)residence > ncclScalarHostImmediate)
 		return tti_nccl_fail(comm, ncclInvalidArgument,
-				     "%d says nothing of when the scalar is read", (int)residence);
+				     "residence is %d: ncclScalarDevice or ncclScalarHostImmediate",
+				     (int)residence);
 	result = tti_nccl_look(comm, "ncclRedOpCreatePreMulSum", "scalar", scalar);
 	if (result != ncclSuccess)
 		return result;

@@ -243,8 +243,8 @@ ncclResult_t pncclParamGet(ncclParamHandle_t param, void *out, int nbytes, int *
 		*nbytes_out = (int)length;
 	if (nbytes < 0 || (size_t)nbytes < length)
 		return tti_nccl_fail(NULL, ncclInvalidArgument,
-				     "%s has %zu bytes, of which %d do not hold it", param->name,
-				     length, nbytes);
+				     "the value of %s has %zu bytes: a buffer of %d is too small",
+				     param->name, length, nbytes);
 	memcpy(out, info.value, length);
 	return ncclSuccess;
 }
@@ -299,7 +299,7 @@ ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config)
 	if (config->mode == NCCL_ENCRYPTION_MODE_NONE)
 		return ncclSuccess;
 	if (config->mode != NCCL_ENCRYPTION_MODE_PSK)
-		return tti_nccl_fail(NULL, ncclInvalidArgument, "encryption mode %d is none",
+		return tti_nccl_fail(NULL, ncclInvalidArgument, "there is no encryption mode %d",
 				     config->mode);
 	return tti_nccl_fail(
 		NULL, ncclInvalidUsage,

@@ -254,8 +254,8 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t *out, int nranks, int rank, in
 			       .ids = (tutti_unique_id *)(void *)ids };
 
 	if (!ids || nids < 1)
-		return tti_nccl_fail(NULL, ncclInvalidArgument, "there are %d unique ids at %p",
-				     nids, (void *)ids);
+		return tti_nccl_fail(NULL, ncclInvalidArgument,
+				     "%d unique ids at %p: give 1 or more", nids, (void *)ids);
 	return begin(&birth, config, out);
 }
 ALSO_NAMED(ncclCommInitRankScalable);
@@ -281,7 +281,7 @@ static ncclResult_t check_devices(int n, const int *devices)
 
 	for (int at = 0; devices && at < n; at++) {
 		if (devices[at] < 0)
-			return tti_nccl_fail(NULL, ncclInvalidArgument, "device %d is none",
+			return tti_nccl_fail(NULL, ncclInvalidArgument, "there is no device %d",
 					     devices[at]);
 		for (int before = 0; before < at; before++)
 			if (devices[before] == devices[at] && (!shared || !strcmp(shared, "0")))
@@ -373,8 +373,9 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *without, int nwithout, ncclCo
 				     "flags are %d: NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT",
 				     flags);
 	if (nwithout < 0 || (nwithout > 0 && !without))
-		return tti_nccl_fail(comm, ncclInvalidArgument, "%d ranks at %p are left out",
-				     nwithout, (void *)without);
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "%d ranks to exclude at %p: give 0 or more", nwithout,
+				     (void *)without);
 	if (flags == NCCL_SHRINK_ABORT)
 		tti_nccl_let_go(comm);
 	return begin(&birth, config, out);

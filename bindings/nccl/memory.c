@@ -62,8 +62,8 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *memory, size_t nbyte
 		return result;
 	if (!memory || nbytes == 0 || !out)
 		return tti_nccl_fail(comm, ncclInvalidArgument,
-				     "%zu bytes at %p are no memory, or the handle is NULL", nbytes,
-				     memory);
+				     "%zu bytes at %p cannot be registered, or the handle is NULL",
+				     nbytes, memory);
 	result = tti_nccl_look(comm, "ncclCommRegister", "buff", memory);
 	if (result != ncclSuccess)
 		return result;

@@ -70,8 +70,8 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *memory, size_t nbyte
 		return result;
 	if (!out || (!memory && nbytes > 0))
 		return tti_nccl_fail(comm, ncclInvalidArgument,
-				     "%zu bytes at %p are no memory, or the window is NULL", nbytes,
-				     memory);
+				     "%zu bytes at %p cannot be a window, or the window is NULL",
+				     nbytes, memory);
 	if (flags & (NCCL_WIN_GIN_ONLY | NCCL_WIN_CFT_COUNTED))
 		return tti_nccl_fail(comm, ncclInvalidUsage,
 				     "flags are 0x%x: windows for kernels alone need a GPU",
@@ -262,8 +262,8 @@ ncclResult_t pncclPutSignal(const void *send, size_t count, ncclDataType_t type,
 		return tti_nccl_fail(comm, ncclInvalidUsage,
 				     "the window is made at the end of the group");
 	if (__builtin_mul_overflow(count, tutti_type_size((tutti_type)type), &put.nbytes))
-		return tti_nccl_fail(comm, ncclInvalidArgument, "%zu elements are no memory",
-				     count);
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "%zu elements are more than memory can hold", count);
 	result = tti_nccl_look(comm, "ncclPutSignal", "localbuff", put.nbytes > 0 ? send : NULL);
 	if (result != ncclSuccess)
 		return result;
@@ -305,8 +305,9 @@ ncclResult_t pncclWaitSignal(int nsignals, ncclWaitSignalDesc_t *signals, ncclCo
 	struct transfer work;
 
 	if (result == ncclSuccess && (nsignals < 0 || (nsignals > 0 && !signals)))
-		return tti_nccl_fail(comm, ncclInvalidArgument, "there are %d signals at %p",
-				     nsignals, (void *)signals);
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "%d signals to wait for at %p: give 0 or more", nsignals,
+				     (void *)signals);
 	for (int at = 0; at < nsignals && result == ncclSuccess; at++)
 		result = read_wait(comm, stream, &signals[at], at, &work);
 	for (int at = 0; at < nsignals && result == ncclSuccess; at++) {
@@ -325,7 +326,7 @@ static ncclResult_t give_address(ncclWindow_t window, size_t offset, bool is_own
 {
 	if (offset > window->nbytes)
 		return tti_nccl_fail(window->comm, ncclInvalidArgument,
-				     "offset %zu is behind the window, of %zu bytes", offset,
+				     "offset %zu is beyond the window, which has %zu bytes", offset,
 				     window->nbytes);
 	*out = is_own ? (char *)window->base + offset : NULL;
 	return ncclSuccess;
