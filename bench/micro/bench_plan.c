@@ -34,12 +34,11 @@ _Noreturn static void die(const char *what)
 /* Takes the document. */
 static void build(struct machine *m, struct tti_xml_doc *doc)
 {
-	const struct tti_graph_config config = { .model = TTI_MODEL_NCCL };
 	const struct tti_routes_config routes = tti_routes_config_from_params();
 
 	m->doc = doc;
 	if (tti_schema_check(doc) != TUTTI_OK ||
-	    tti_graph_build(doc, &config, &m->graph) != TUTTI_OK ||
+	    tti_graph_build(doc, TTI_MODEL_NCCL, &m->graph) != TUTTI_OK ||
 	    tti_paths_build(m->graph, &m->paths) != TUTTI_OK ||
 	    tti_routes_build(m->paths, &routes, &m->routes) != TUTTI_OK)
 		die(doc->source);

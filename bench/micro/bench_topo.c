@@ -160,7 +160,7 @@ static void make(const char *text, struct made *made, int64_t *ns)
 	    tti_schema_check(made->doc) != TUTTI_OK)
 		die("load");
 	stages[1] = tti_now_ns();
-	if (tti_graph_build(made->doc, NULL, &made->graph) != TUTTI_OK)
+	if (tti_graph_build(made->doc, TTI_MODEL_TUTTI, &made->graph) != TUTTI_OK)
 		die("graph");
 	stages[2] = tti_now_ns();
 	if (tti_paths_build(made->graph, &made->paths) != TUTTI_OK)

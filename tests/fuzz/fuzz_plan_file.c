@@ -46,7 +46,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	expect(tti_xml_read(machine, sizeof(machine) - 1, "machine", &doc) == TUTTI_OK);
 	expect(tti_schema_check(doc) == TUTTI_OK);
-	expect(tti_graph_build(doc, NULL, &graph) == TUTTI_OK);
+	expect(tti_graph_build(doc, TTI_MODEL_TUTTI, &graph) == TUTTI_OK);
 	tti_xml_free(doc);
 	expect(tti_paths_build(graph, &paths) == TUTTI_OK);
 	expect(tti_routes_build(paths, NULL, &made) == TUTTI_OK);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "expect.h"
-#include "insight/cluster/cluster_report.h"
 #include "insight/cluster/cluster.h"
+#include "insight/cluster/cluster_report.h"
 #include "topo/graph/diff.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
@@ -172,7 +172,7 @@ static void check_fused(const struct tti_cluster *cluster)
 
 	expect(tti_cluster_fuse(cluster, hosts, 3, &fused) == TUTTI_OK);
 	expect(tti_schema_check(fused) == TUTTI_OK);
-	expect(tti_graph_build(fused, NULL, &graph) == TUTTI_OK);
+	expect(tti_graph_build(fused, TTI_MODEL_TUTTI, &graph) == TUTTI_OK);
 	expect(graph->ntype[TTI_NODE_NET] == cluster->kinds[cluster->hosts[0].kind].nports * 2 +
 						     cluster->kinds[cluster->hosts[3].kind].nports);
 	tti_graph_free(graph);
@@ -211,8 +211,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tti_graph *of_a = NULL, *of_b = NULL;
 
 	if (tti_schema_check(a) == TUTTI_OK && tti_schema_check(b) == TUTTI_OK &&
-	    tti_graph_build(a, NULL, &of_a) == TUTTI_OK &&
-	    tti_graph_build(b, NULL, &of_b) == TUTTI_OK) {
+	    tti_graph_build(a, TTI_MODEL_TUTTI, &of_a) == TUTTI_OK &&
+	    tti_graph_build(b, TTI_MODEL_TUTTI, &of_b) == TUTTI_OK) {
 		check_diff(of_a, of_b);
 		check_cluster(a, b, data, size);
 	}

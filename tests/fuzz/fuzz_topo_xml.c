@@ -402,9 +402,7 @@ static void try_graph(const struct tti_xml_doc *doc)
 	struct tti_graph *graph;
 
 	for (int model = TTI_MODEL_TUTTI; model <= TTI_MODEL_NCCL; model++) {
-		const struct tti_graph_config config = { .model = (enum tti_model)model };
-
-		if (tti_graph_build(doc, &config, &graph) != TUTTI_OK)
+		if (tti_graph_build(doc, (enum tti_model)model, &graph) != TUTTI_OK)
 			return;
 		expect(tti_graph_check(graph) == TUTTI_OK);
 		if (graph->nnodes <= CHECKED_NODES)

@@ -43,7 +43,7 @@ tutti_status topo_use_graph(const char *text, size_t nbytes)
 	if (st == TUTTI_OK)
 		st = tti_schema_check(doc);
 	if (st == TUTTI_OK)
-		st = tti_graph_build(doc, NULL, &graph);
+		st = tti_graph_build(doc, TTI_MODEL_TUTTI, &graph);
 	if (st == TUTTI_OK)
 		st = tti_paths_build(graph, &paths);
 	if (st == TUTTI_OK)

@@ -25,7 +25,7 @@ static tutti_status build_machine(const struct tti_host_class *host_class, struc
 	TTI_TRY(tti_xml_read(host_class->text, host_class->nbytes, "the topology of a host", &doc));
 	st = tti_schema_check(doc);
 	if (st == TUTTI_OK)
-		st = tti_graph_build(doc, NULL, &out->graph);
+		st = tti_graph_build(doc, TTI_MODEL_TUTTI, &out->graph);
 	tti_xml_free(doc);
 	if (st == TUTTI_OK)
 		st = tti_paths_build(out->graph, &out->paths);

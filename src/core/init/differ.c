@@ -73,7 +73,7 @@ static tutti_status build(const char *text, size_t nbytes, const char *name, str
 	TTI_TRY(tti_xml_read(text, nbytes, name, &doc));
 	st = tti_schema_check(doc);
 	if (st == TUTTI_OK)
-		st = tti_graph_build(doc, NULL, out);
+		st = tti_graph_build(doc, TTI_MODEL_TUTTI, out);
 	tti_xml_free(doc);
 	return st;
 }

@@ -126,7 +126,7 @@ void tti_cluster_kind_release(struct tti_cluster_kind *kind)
 static tutti_status build_graph(struct tti_cluster_kind *kind)
 {
 	TTI_VEC(uint32_t) net_at = { 0 }; /* of each element: 1 + how many <net>s came before */
-	tutti_status status = tti_graph_build(kind->doc, NULL, &kind->graph);
+	tutti_status status = tti_graph_build(kind->doc, TTI_MODEL_TUTTI, &kind->graph);
 	bool good = true;
 
 	if (status)

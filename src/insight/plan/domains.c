@@ -116,15 +116,13 @@ static tutti_status fuse_docs(const struct joiner *j, const uint32_t *list, uint
 
 static tutti_status fuse(struct joiner *j, const uint32_t *list, uint32_t n, struct fused *out)
 {
-	const struct tti_graph_config config = {
-		.model = j->hosts->nodes[list[0]].routes->paths->graph->model,
-	};
 	const struct tti_routes_config policy = tti_routes_config_from_params();
 
 	TTI_TRY(check_size(j, list, n));
 	TTI_TRY(fuse_docs(j, list, n, &out->doc));
 	TTI_TRY(tti_schema_check(out->doc));
-	TTI_TRY(tti_graph_build(out->doc, &config, &out->graph));
+	TTI_TRY(tti_graph_build(out->doc, j->hosts->nodes[list[0]].routes->paths->graph->model,
+				&out->graph));
 	TTI_TRY(tti_paths_build(out->graph, &out->paths));
 	return tti_routes_build(out->paths, &policy, &out->routes);
 }

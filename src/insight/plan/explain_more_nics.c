@@ -136,12 +136,8 @@ struct changed {
 
 static tutti_status plan_changed(const struct tti_explain *explain, struct changed *c)
 {
-	const struct tti_graph_config config = {
-		.model = explain->loads->routes->paths->graph->model,
-	};
-
 	TTI_TRY(tti_schema_check(c->doc));
-	TTI_TRY(tti_graph_build(c->doc, &config, &c->graph));
+	TTI_TRY(tti_graph_build(c->doc, explain->loads->routes->paths->graph->model, &c->graph));
 	TTI_TRY(tti_paths_build(c->graph, &c->paths));
 	TTI_TRY(tti_routes_build(c->paths, NULL, &c->routes));
 	TTI_TRY(tti_explain_loads(explain->node, c->routes, true, &c->loads));

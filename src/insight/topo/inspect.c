@@ -101,9 +101,6 @@ static tutti_status rename_doc(struct tti_xml_doc *doc, const char *name)
 /* Each stage is proven before the next one builds on it. */
 static tutti_status build(struct tutti_topo *topo, const struct tutti_topo_config *config)
 {
-	const struct tti_graph_config graph_config = {
-		.model = config->nccl_model ? TTI_MODEL_NCCL : TTI_MODEL_TUTTI,
-	};
 	const struct tti_routes_config routes_config = tti_routes_config_from_params();
 
 	TTI_TRY(load_doc(config, &topo->doc));
@@ -111,7 +108,8 @@ static tutti_status build(struct tutti_topo *topo, const struct tutti_topo_confi
 	TTI_TRY(tti_schema_check(topo->doc));
 	if (config->gpus)
 		TTI_TRY(tti_subset_gpus(topo->doc, config->gpus));
-	TTI_TRY(tti_graph_build(topo->doc, &graph_config, &topo->graph));
+	TTI_TRY(tti_graph_build(topo->doc, config->nccl_model ? TTI_MODEL_NCCL : TTI_MODEL_TUTTI,
+				&topo->graph));
 	TTI_TRY(tti_pci_ids_name(topo->graph, tti_params()->pci_ids));
 	TTI_TRY(tti_graph_check(topo->graph));
 	if (topo->graph->nlinks > INT_MAX || topo->graph->nnodes > INT_MAX)
@@ -159,12 +157,11 @@ void tutti_topo_free(tutti_topo_t topo)
 
 static tutti_status take_ranks(const struct tutti_topo *whole, struct tutti_topo *part)
 {
-	const struct tti_graph_config graph_config = { .model = whole->graph->model };
 	const struct tti_routes_config routes_config = tti_routes_config_from_params();
 
 	TTI_TRY(tti_xml_copy(whole->doc, &part->doc));
 	TTI_TRY(tti_subset_ranks(part->doc, whole->graph));
-	TTI_TRY(tti_graph_build(part->doc, &graph_config, &part->graph));
+	TTI_TRY(tti_graph_build(part->doc, whole->graph->model, &part->graph));
 	TTI_TRY(tti_pci_ids_name(part->graph, tti_params()->pci_ids));
 	TTI_TRY(tti_paths_build(part->graph, &part->paths));
 	return tti_routes_build(part->paths, &routes_config, &part->routes);

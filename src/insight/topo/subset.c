@@ -360,7 +360,7 @@ tutti_status tti_subset_gpus(struct tti_xml_doc *doc, const char *list)
 	struct subset s = { .doc = doc };
 	tutti_status st;
 
-	TTI_TRY(tti_graph_build(doc, NULL, &graph));
+	TTI_TRY(tti_graph_build(doc, TTI_MODEL_TUTTI, &graph));
 	s.graph = graph;
 	st = begin(&s);
 	if (st == TUTTI_OK)

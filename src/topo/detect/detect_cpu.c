@@ -391,7 +391,7 @@ static void read_host_hash(struct machine *machine)
 
 /* -- The elements ------------------------------------------------------------------- */
 
-/* An attribute of what was found out, none if it is nothing. */
+/* No attribute where nothing was found out. Empties `text`. */
 static bool set_text(struct machine *machine, struct tti_xml *cpu, const char *name,
 		     struct tti_strbuf *text)
 {
@@ -402,49 +402,41 @@ static bool set_text(struct machine *machine, struct tti_xml *cpu, const char *n
 	return ok;
 }
 
-static bool set_known(struct machine *machine, struct tti_xml *cpu, const char *name,
-		      const char *text)
+static bool set_kind(struct machine *machine, struct tti_xml *cpu)
 {
-	return text[0] == '\0' || tti_xml_set(machine->detect->doc, cpu, name, text);
-}
+	const struct tti_cpu_kind *kind = &machine->kind;
+	struct tti_xml_doc *doc = machine->detect->doc;
 
-static bool set_number(struct machine *machine, struct tti_xml *cpu, const char *name,
-		       int64_t value)
-{
-	return value < 0 || tti_xml_setf(machine->detect->doc, cpu, name, "%" PRId64, value);
+	return (!kind->arch[0] || tti_xml_set(doc, cpu, "arch", kind->arch)) &&
+	       (!kind->vendor[0] || tti_xml_set(doc, cpu, "vendor", kind->vendor)) &&
+	       (kind->family < 0 || tti_xml_setf(doc, cpu, "familyid", "%" PRId64, kind->family)) &&
+	       (kind->model < 0 || tti_xml_setf(doc, cpu, "modelid", "%" PRId64, kind->model));
 }
 
 /* node NULL: all of the machine, whose kernel knows no NUMA. */
 static tutti_status add_cpu(struct machine *machine, const struct numa_node *node)
 {
-	struct tti_strbuf affinity = { 0 }, package = { 0 }, packages = { 0 };
-	struct tti_strbuf distances = { 0 }, memory = { 0 };
+	struct tti_strbuf text = { 0 }, packages = { 0 };
 	const uint64_t mib = read_memory(machine, node);
 	const struct tti_cpuset *cpus = node ? &node->cpus : &machine->online;
 	struct tti_xml_doc *doc = machine->detect->doc;
 	struct tti_xml *cpu = tti_xml_add(doc, doc->root, "cpu");
-	bool ok;
+	bool ok = cpu && (!machine->host_hash[0] ||
+			  tti_xml_set(doc, cpu, "host_hash", machine->host_hash));
 
-	if (!cpu)
-		return tti_detect_no_memory(machine->detect);
-	if (node || !tti_cpuset_is_empty(cpus))
-		tti_cpuset_format(cpus, &affinity);
-	format_packages(machine, node ? nearest_cpus(machine, node) : cpus, &package, &packages);
-	if (node && node->id != NO_NODE)
-		format_distances(machine, node, &distances);
-	if (mib > 0)
-		tti_strbuf_addf(&memory, "%" PRIu64, mib);
-	ok = set_known(machine, cpu, "host_hash", machine->host_hash);
 	ok = ok && tti_xml_setf(doc, cpu, "numaid", "%" PRId64, node ? node->id : -1);
-	ok = set_text(machine, cpu, "affinity", &affinity) && ok;
-	ok = ok && set_known(machine, cpu, "arch", machine->kind.arch) &&
-	     set_known(machine, cpu, "vendor", machine->kind.vendor) &&
-	     set_number(machine, cpu, "familyid", machine->kind.family) &&
-	     set_number(machine, cpu, "modelid", machine->kind.model);
-	ok = set_text(machine, cpu, "tutti_package", &package) && ok;
-	ok = set_text(machine, cpu, "tutti_packages", &packages) && ok;
-	ok = set_text(machine, cpu, "tutti_distances", &distances) && ok;
-	ok = set_text(machine, cpu, "tutti_mem_mib", &memory) && ok;
+	if (node || !tti_cpuset_is_empty(cpus))
+		tti_cpuset_format(cpus, &text);
+	ok = ok && set_text(machine, cpu, "affinity", &text) && set_kind(machine, cpu);
+	format_packages(machine, node ? nearest_cpus(machine, node) : cpus, &text, &packages);
+	ok = ok && set_text(machine, cpu, "tutti_package", &text) &&
+	     set_text(machine, cpu, "tutti_packages", &packages);
+	if (node && node->id != NO_NODE)
+		format_distances(machine, node, &text);
+	ok = ok && set_text(machine, cpu, "tutti_distances", &text);
+	ok = ok && (mib == 0 || tti_xml_setf(doc, cpu, "tutti_mem_mib", "%" PRIu64, mib));
+	tti_strbuf_release(&text);
+	tti_strbuf_release(&packages);
 	return ok ? TUTTI_OK : tti_detect_no_memory(machine->detect);
 }
 

@@ -66,6 +66,19 @@ tutti_status tti_build_link(struct tti_build *build, struct tti_half half)
 	return tti_build_half(build, back);
 }
 
+int tti_build_by_ends(const void *left, const void *right)
+{
+	const struct tti_half *a = left, *b = right;
+
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	if (a->to != b->to)
+		return a->to < b->to ? -1 : 1;
+	if (a->type != b->type)
+		return a->type < b->type ? -1 : 1;
+	return (a->bw_gbps > b->bw_gbps) - (a->bw_gbps < b->bw_gbps);
+}
+
 tutti_status tti_build_note(struct tti_build *build, enum tti_note_kind kind, uint32_t node,
 			    uint32_t peer, const struct tti_xml *xml, const char *fmt, ...)
 {

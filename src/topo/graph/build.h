@@ -49,7 +49,6 @@ struct tti_made {
 
 struct tti_build {
 	const struct tti_xml_doc *doc;
-	struct tti_graph_config config;
 	struct tti_graph *graph;
 	TTI_VEC(struct tti_node) nodes;
 	TTI_VEC(struct tti_half) halves;
@@ -88,8 +87,10 @@ TUTTI_CHECKED TUTTI_PRINTF(6, 7) tutti_status
 	tti_build_node(struct tti_build *build, enum tti_node_type type, const struct tti_xml *xml,
 		       uint32_t host, uint32_t *out, const char *name, ...);
 TUTTI_CHECKED tutti_status tti_build_half(struct tti_build *build, struct tti_half half);
-/* Both directions alike. */
+/* Both directions are the same. */
 TUTTI_CHECKED tutti_status tti_build_link(struct tti_build *build, struct tti_half half);
+/* An order of halves for qsort(): by ends. */
+int tti_build_by_ends(const void *left, const void *right);
 TUTTI_CHECKED TUTTI_PRINTF(6, 7) tutti_status
 	tti_build_note(struct tti_build *build, enum tti_note_kind kind, uint32_t node,
 		       uint32_t peer, const struct tti_xml *xml, const char *fmt, ...);

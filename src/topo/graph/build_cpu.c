@@ -306,7 +306,7 @@ static double socket_gbps(const struct group *group, const struct tti_cpu_info *
 {
 	const struct tti_cpu_id id = { cpu->arch, cpu->vendor, cpu->family, cpu->model, 0 };
 
-	return group->build->config.model == TTI_MODEL_NCCL ? tti_model_nccl_sockets(&id)
+	return group->build->graph->model == TTI_MODEL_NCCL ? tti_model_nccl_sockets(&id)
 							    : tti_graph_cpu_model(cpu).inter_gbps;
 }
 
@@ -355,6 +355,21 @@ static tutti_status make_hubs(const struct group *group, struct hub *hubs)
 	return TUTTI_OK;
 }
 
+/* The link that a socket has to others, or to the node in their middle. */
+static struct tti_half socket_link(const struct group *group, const struct hub *hub, uint32_t to)
+{
+	const struct tti_cpu_info *cpu = cpu_of(group, hub->first);
+
+	return (struct tti_half){
+		.from = hub->node,
+		.to = to,
+		.type = TTI_LINK_SYS,
+		.count = 1,
+		.bw_gbps = socket_gbps(group, cpu),
+		.latency_ns = tti_graph_cpu_model(cpu).inter_ns,
+	};
+}
+
 /* Sockets joined through one node in the middle. */
 static tutti_status join_star(const struct group *group, const struct hub *hubs, size_t n)
 {
@@ -363,47 +378,25 @@ static tutti_status join_star(const struct group *group, const struct hub *hubs,
 
 	TTI_TRY(tti_build_node(build, TTI_NODE_PKG, NULL, build->nodes.at[hubs[0].node].host,
 			       &middle, "FABRIC"));
-	for (size_t i = 0; i < n; i++) {
-		const struct tti_cpu_info *cpu = cpu_of(group, hubs[i].first);
-
-		TTI_TRY(tti_build_link(build,
-				       (struct tti_half){
-					       .from = hubs[i].node,
-					       .to = middle,
-					       .type = TTI_LINK_SYS,
-					       .count = 1,
-					       .bw_gbps = socket_gbps(group, cpu),
-					       .latency_ns = tti_graph_cpu_model(cpu).inter_ns,
-				       }));
-	}
+	for (size_t i = 0; i < n; i++)
+		TTI_TRY(tti_build_link(build, socket_link(group, &hubs[i], middle)));
 	return TUTTI_OK;
 }
 
 static tutti_status join_mesh(const struct group *group, const struct hub *hubs, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct tti_cpu_info *cpu = cpu_of(group, hubs[i].first);
-
+	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < n; j++)
 			if (i != j)
-				TTI_TRY(tti_build_half(
-					group->build,
-					(struct tti_half){
-						.from = hubs[i].node,
-						.to = hubs[j].node,
-						.type = TTI_LINK_SYS,
-						.count = 1,
-						.bw_gbps = socket_gbps(group, cpu),
-						.latency_ns = tti_graph_cpu_model(cpu).inter_ns,
-					}));
-	}
+				TTI_TRY(tti_build_half(group->build,
+						       socket_link(group, &hubs[i], hubs[j].node)));
 	return TUTTI_OK;
 }
 
 static tutti_status join(const struct group *group, const struct hub *hubs, size_t n)
 {
 	const size_t meshed =
-		group->build->config.model == TTI_MODEL_NCCL ? MESHED_CPUS : MESHED_SOCKETS;
+		group->build->graph->model == TTI_MODEL_NCCL ? MESHED_CPUS : MESHED_SOCKETS;
 
 	return n > meshed ? join_star(group, hubs, n) : join_mesh(group, hubs, n);
 }
@@ -425,48 +418,35 @@ static void set_memory(const struct group *group, const struct hub *hub, struct 
 	cpu->mem_gbps = model.mem_gbps * cpu->npackages / (double)share;
 }
 
-static tutti_status add_hosts(const struct group *group, size_t at)
+static tutti_status add_host(const struct group *group, size_t at)
 {
 	struct tti_build *build = group->build;
-	const int n = build->config.hosts_per_numa > 0 ? build->config.hosts_per_numa : 1;
 	const uint32_t node = group->at[at].node;
-	struct tti_cpu_info *cpu = cpu_of(group, at);
-	const char *id;
+	const struct tti_cpu_info *cpu = cpu_of(group, at);
+	uint32_t host;
 
 	if (has_no_cores(cpu))
 		return TUTTI_OK;
-	id = build->nodes.at[node].name + strlen("CPU");
-	for (int i = 0; i < n; i++) {
-		uint32_t host;
-
-		if (n == 1)
-			TTI_TRY(tti_build_node(build, TTI_NODE_HOST, group->at[at].xml,
-					       build->nodes.at[node].host, &host, "HOST%s", id));
-		else
-			TTI_TRY(tti_build_node(build, TTI_NODE_HOST, group->at[at].xml,
-					       build->nodes.at[node].host, &host, "HOST%s.%d", id,
-					       i));
-		build->nodes.at[host].parent = node;
-		cpu = cpu_of(group, at);
-		TTI_TRY(tti_build_link(build,
-				       (struct tti_half){
-					       .from = host,
-					       .to = node,
-					       .type = TTI_LINK_LOC,
-					       .count = 1,
-					       .bw_gbps = build->config.model == TTI_MODEL_NCCL
-								  ? TTI_LOC_GBPS
-								  : cpu->mem_gbps,
-					       .latency_ns = cpu->mem_ns,
-				       }));
-	}
-	return TUTTI_OK;
+	TTI_TRY(tti_build_node(build, TTI_NODE_HOST, group->at[at].xml, build->nodes.at[node].host,
+			       &host, "HOST%s", build->nodes.at[node].name + strlen("CPU")));
+	build->nodes.at[host].parent = node;
+	cpu = cpu_of(group, at); /* nodes may have moved */
+	return tti_build_link(build, (struct tti_half){
+					     .from = host,
+					     .to = node,
+					     .type = TTI_LINK_LOC,
+					     .count = 1,
+					     .bw_gbps = build->graph->model == TTI_MODEL_NCCL
+								? TTI_LOC_GBPS
+								: cpu->mem_gbps,
+					     .latency_ns = cpu->mem_ns,
+				     });
 }
 
 /* Sockets of one host, their links, and the memory of its NUMA nodes. */
 static tutti_status link_sockets(struct group *group, struct hub *hubs)
 {
-	const bool clique = group->build->config.model == TTI_MODEL_NCCL;
+	const bool clique = group->build->graph->model == TTI_MODEL_NCCL;
 
 	for (size_t i = group->n; i-- > 0;) {
 		struct hub *hub = &hubs[cpu_of(group, i)->package];
@@ -479,7 +459,7 @@ static tutti_status link_sockets(struct group *group, struct hub *hubs)
 	}
 	for (size_t i = 0; i < group->n; i++) {
 		set_memory(group, &hubs[cpu_of(group, i)->package], cpu_of(group, i));
-		TTI_TRY(add_hosts(group, i));
+		TTI_TRY(add_host(group, i));
 	}
 	if (clique) {
 		for (size_t i = 0; i < group->n; i++)

@@ -192,17 +192,6 @@ static bool between_gpus(const struct tti_build *build, const struct tti_half *h
 	       build->nodes.at[half->to].type == TTI_NODE_DEV;
 }
 
-static int by_ends(const void *left, const void *right)
-{
-	const struct tti_half *a = left, *b = right;
-
-	if (a->from != b->from)
-		return a->from < b->from ? -1 : 1;
-	if (a->to != b->to)
-		return a->to < b->to ? -1 : 1;
-	return (a->count > b->count) - (a->count < b->count);
-}
-
 /* Several links between two GPUs are one. */
 static size_t sum_up(struct tti_half *at, size_t n)
 {
@@ -284,7 +273,7 @@ tutti_status tti_build_nvlinks(struct tti_build *build)
 	if (build->halves.n == first)
 		return TUTTI_OK;
 	qsort(&build->halves.at[first], build->halves.n - first, sizeof(*build->halves.at),
-	      by_ends);
+	      tti_build_by_ends);
 	build->halves.n = first + sum_up(&build->halves.at[first], build->halves.n - first);
 	return match_ends(build, first);
 }

@@ -185,19 +185,6 @@ static tutti_status name_with_hosts(struct tti_build *build)
 
 /* -- Links -------------------------------------------------------------------------------- */
 
-static int by_ends(const void *left, const void *right)
-{
-	const struct tti_half *a = left, *b = right;
-
-	if (a->from != b->from)
-		return a->from < b->from ? -1 : 1;
-	if (a->to != b->to)
-		return a->to < b->to ? -1 : 1;
-	if (a->type != b->type)
-		return a->type < b->type ? -1 : 1;
-	return (a->bw_gbps > b->bw_gbps) - (a->bw_gbps < b->bw_gbps);
-}
-
 static bool same_ends(const struct tti_half *a, const struct tti_half *b)
 {
 	return a->from == b->from && a->to == b->to && a->type == b->type;
@@ -235,7 +222,7 @@ static tutti_status fill_link(struct tti_build *build, uint32_t at)
 	while (low < high) { /* the first that is not before `back` */
 		const size_t middle = low + (high - low) / 2;
 
-		if (by_ends(&build->halves.at[middle], &back) < 0)
+		if (tti_build_by_ends(&build->halves.at[middle], &back) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -258,7 +245,8 @@ static tutti_status link_nodes(struct tti_build *build)
 	struct tti_graph *graph = build->graph;
 
 	if (build->halves.n)
-		qsort(build->halves.at, build->halves.n, sizeof(*build->halves.at), by_ends);
+		qsort(build->halves.at, build->halves.n, sizeof(*build->halves.at),
+		      tti_build_by_ends);
 	merge(build);
 	graph->links = keep(build, NULL, build->halves.n, sizeof(*graph->links));
 	if (!graph->links)

@@ -174,15 +174,8 @@ struct tti_graph {
 	const char *source;
 };
 
-struct tti_graph_config {
-	enum tti_model model;
-	/* A HOST endpoint for each NUMA node with CPUs; 0: that. More: so many. */
-	int hosts_per_numa;
-};
-
-/* `doc` has passed tti_schema_check(). config NULL: defaults. */
-TUTTI_CHECKED tutti_status tti_graph_build(const struct tti_xml_doc *doc,
-					   const struct tti_graph_config *config,
+/* `doc` has passed tti_schema_check(). Each NUMA node that has CPUs gets a HOST. */
+TUTTI_CHECKED tutti_status tti_graph_build(const struct tti_xml_doc *doc, enum tti_model model,
 					   struct tti_graph **out);
 void tti_graph_free(struct tti_graph *graph);
 

@@ -45,18 +45,16 @@ static void release(struct tti_build *build)
 	tti_map_release(&build->fabrics);
 }
 
-tutti_status tti_graph_build(const struct tti_xml_doc *doc, const struct tti_graph_config *config,
+tutti_status tti_graph_build(const struct tti_xml_doc *doc, enum tti_model model,
 			     struct tti_graph **out)
 {
 	struct tti_build build = { .doc = doc };
 	tutti_status status;
 
-	if (config)
-		build.config = *config;
 	build.graph = tti_zalloc(sizeof(*build.graph));
 	if (!build.graph)
 		return tti_build_no_memory(&build);
-	build.graph->model = build.config.model;
+	build.graph->model = model;
 	build.graph->source = tti_arena_strdup(&build.graph->arena, doc->source);
 	status = build.graph->source ? all_stages(&build) : tti_build_no_memory(&build);
 	release(&build);

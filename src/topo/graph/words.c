@@ -105,15 +105,6 @@ void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX])
 		snprintf(buf, TTI_WORDS_MAX, "%g Gb/s", (double)mbps / 1000);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* A list of CPUs under construction. Single ones wait for others of the same stride. */
 struct cpu_list {
 	struct tti_strbuf *out;
@@ -167,9 +158,10 @@ void tti_words_cpus(const char *mask, struct tti_strbuf *out)
 
 	/* From its end: the last digit holds CPUs 0 to 3. */
 	for (const char *at = mask + strlen(mask); at-- > mask;) {
-		const int digit = hex_digit(*at);
+		const char one[] = { *at, '\0' };
+		const long digit = strtol(one, NULL, 16);
 
-		if (digit < 0)
+		if (!isxdigit((unsigned char)*at))
 			continue;
 		for (int bit = 0; bit < 4; bit++, cpu++) {
 			const bool set = digit >> bit & 1;

@@ -93,17 +93,6 @@ static int compare_hosts(const void *a, const void *b)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* Whether all CPUs of a document are of one host. */
-static bool has_one_host(const struct tti_xml_doc *doc)
-{
-	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
-
-	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
-		if (tti_schema_host(cpu) != tti_schema_host(first))
-			return false;
-	return true;
-}
-
 static uint64_t hash_of(const struct tti_overlay_pairs *pairs, const struct tti_xml *cpu)
 {
 	return pairs->one_host ? 0 : tti_schema_host(cpu);
@@ -136,7 +125,8 @@ static bool find_hosts(struct tti_overlay_pairs *pairs, const struct tti_xml_doc
 	struct tti_xml *cpu;
 	size_t n = 0;
 
-	pairs->one_host = has_one_host(under) && has_one_host(over);
+	pairs->one_host =
+		!tti_schema_has_several_hosts(under) && !tti_schema_has_several_hosts(over);
 	if (!add_hosts(pairs, under) || !add_hosts(pairs, over))
 		return false;
 	if (pairs->hosts.n)

@@ -280,6 +280,17 @@ uint64_t tti_schema_host(const struct tti_xml *cpu)
 	return tti_xml_digits(text, &number) ? number : tti_hash_bytes(text, strlen(text));
 }
 
+bool tti_schema_has_several_hosts(const struct tti_xml_doc *doc)
+{
+	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
+	const uint64_t hash = first ? tti_schema_host(first) : 0;
+
+	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
+		if (tti_schema_host(cpu) != hash)
+			return true;
+	return false;
+}
+
 /* false: it has no identity. *host is that of the last <cpu>. */
 static bool identify(const struct tti_xml_doc *doc, const struct tti_xml *node, uint64_t *host,
 		     struct ident *out)

@@ -22,6 +22,8 @@ struct tti_xml *tti_schema_walk(const struct tti_xml *node);
 /* The host of a <cpu>, by which its identities are told from those of other hosts:
  * host_hash as a number; what is none (a redacted one) is hashed; 0 without one. */
 uint64_t tti_schema_host(const struct tti_xml *cpu);
+/* Whether the CPUs of a document are of more than one host. */
+bool tti_schema_has_several_hosts(const struct tti_xml_doc *doc);
 
 /* TUTTI_EINVAL with file, line, column and reason for: another root or version,
  * known elements in wrong places, known attributes that do not parse (negative

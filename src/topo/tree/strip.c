@@ -17,22 +17,9 @@ static const char *const own_attrs[] = {
 	"tutti_serial", "tutti_subnet",  "tutti_switch", "tutti_uuid",
 };
 
-/* Whether its CPUs are of several hosts: only then host_hash says something. It is a
- * number, which one file may hold in several words. */
-static bool has_several(const struct tti_xml_doc *doc)
-{
-	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
-	const uint64_t hash = first ? tti_schema_host(first) : 0;
-
-	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
-		if (tti_schema_host(cpu) != hash)
-			return true;
-	return false;
-}
-
 void tti_strip_hosts_init(struct tti_strip_hosts *hosts, const struct tti_xml_doc *doc)
 {
-	*hosts = (struct tti_strip_hosts){ .several = has_several(doc) };
+	*hosts = (struct tti_strip_hosts){ .several = tti_schema_has_several_hosts(doc) };
 }
 
 void tti_strip_hosts_release(struct tti_strip_hosts *hosts)

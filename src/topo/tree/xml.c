@@ -212,33 +212,28 @@ tutti_status tti_xml_copy(const struct tti_xml_doc *doc, struct tti_xml_doc **ou
 
 /* -- Building --------------------------------------------------------------------- */
 
-struct tti_xml *tti_xml_add(struct tti_xml_doc *doc, struct tti_xml *parent, const char *name)
+static struct tti_xml *add(struct tti_xml *node, struct tti_xml *parent)
 {
-	struct tti_xml *node = new_node(doc, name, NULL);
-
 	if (node && parent)
 		append(node, parent);
 	return node;
+}
+
+struct tti_xml *tti_xml_add(struct tti_xml_doc *doc, struct tti_xml *parent, const char *name)
+{
+	return add(new_node(doc, name, NULL), parent);
 }
 
 struct tti_xml *tti_xml_add_comment(struct tti_xml_doc *doc, struct tti_xml *parent,
 				    const char *comment)
 {
-	struct tti_xml *node = new_node(doc, NULL, comment);
-
-	if (node && parent)
-		append(node, parent);
-	return node;
+	return add(new_node(doc, NULL, comment), parent);
 }
 
 struct tti_xml *tti_xml_add_copy(struct tti_xml_doc *doc, struct tti_xml *parent,
 				 const struct tti_xml *from)
 {
-	struct tti_xml *node = copy_tree(doc, from, false);
-
-	if (node)
-		append(node, parent);
-	return node;
+	return add(copy_tree(doc, from, false), parent);
 }
 
 bool tti_xml_append_attr(struct tti_xml_doc *doc, struct tti_xml *node, const char *name,

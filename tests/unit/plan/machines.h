@@ -29,12 +29,11 @@ struct machine {
 /* Takes the document. */
 static inline void machine_build(struct machine *m, struct tti_xml_doc *doc, enum tti_model model)
 {
-	const struct tti_graph_config config = { .model = model };
 	const struct tti_routes_config policy = tti_routes_config_from_params();
 
 	*m = (struct machine){ .doc = doc };
 	assert_int_equal(tti_schema_check(doc), TUTTI_OK);
-	assert_int_equal(tti_graph_build(doc, &config, &m->graph), TUTTI_OK);
+	assert_int_equal(tti_graph_build(doc, model, &m->graph), TUTTI_OK);
 	assert_int_equal(tti_paths_build(m->graph, &m->paths), TUTTI_OK);
 	assert_int_equal(tti_routes_build(m->paths, &policy, &m->routes), TUTTI_OK);
 }

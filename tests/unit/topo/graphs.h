@@ -40,10 +40,9 @@ static inline struct tti_xml_doc *doc_of_text(const char *inside)
 /* Built, checked; the document is freed. */
 static inline struct tti_graph *graph_of(struct tti_xml_doc *doc, enum tti_model model)
 {
-	const struct tti_graph_config config = { .model = model };
 	struct tti_graph *graph = NULL;
 
-	if (tti_graph_build(doc, &config, &graph) != TUTTI_OK || tti_graph_check(graph) != TUTTI_OK)
+	if (tti_graph_build(doc, model, &graph) != TUTTI_OK || tti_graph_check(graph) != TUTTI_OK)
 		fail_msg("%s: %s", doc->source, tti_error_text());
 	tti_xml_free(doc);
 	return graph;

@@ -151,7 +151,7 @@ static void look(const char *root, bool all)
 	}
 	if (tti_schema_check(doc) != TUTTI_OK)
 		fail_msg("detected what is no topology: %s", tti_error_text());
-	assert_int_equal(tti_graph_build(doc, NULL, &graph), TUTTI_OK);
+	assert_int_equal(tti_graph_build(doc, TTI_MODEL_TUTTI, &graph), TUTTI_OK);
 	assert_int_equal(tti_graph_check(graph), TUTTI_OK);
 	tti_graph_free(graph);
 	tti_xml_free(doc);

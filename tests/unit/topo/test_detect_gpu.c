@@ -457,7 +457,7 @@ static void graphs_of_all_machines(void **state)
 			machine_node(&tree, 0, "0-7\n", "10\n");
 		snprintf(path, sizeof(path), "%s/nvml/%s.txt", TEST_DATA, machines[i].name);
 		doc = detect(path);
-		assert_int_equal(tti_graph_build(doc, NULL, &graph), TUTTI_OK);
+		assert_int_equal(tti_graph_build(doc, TTI_MODEL_TUTTI, &graph), TUTTI_OK);
 		assert_int_equal(tti_graph_check(graph), TUTTI_OK);
 		assert_int_equal(graph->ntype[TTI_NODE_GPU], machines[i].ngpus);
 		tti_graph_free(graph);

@@ -38,7 +38,8 @@ static struct tti_graph *build(const struct tti_xml_doc *doc)
 {
 	struct tti_graph *graph = NULL;
 
-	if (tti_schema_check(doc) != TUTTI_OK || tti_graph_build(doc, NULL, &graph) != TUTTI_OK)
+	if (tti_schema_check(doc) != TUTTI_OK ||
+	    tti_graph_build(doc, TTI_MODEL_TUTTI, &graph) != TUTTI_OK)
 		fail_msg("%s: %s", doc->source, tti_error_text());
 	return graph;
 }

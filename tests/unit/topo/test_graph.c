@@ -211,7 +211,7 @@ static void running_out_of_memory_is_an_error(void **state)
 
 		snprintf(fault, sizeof(fault), "mem:%u", n);
 		tti_fault_set(fault);
-		status = tti_graph_build(doc, NULL, &graph);
+		status = tti_graph_build(doc, TTI_MODEL_TUTTI, &graph);
 		tti_fault_set(NULL);
 		assert_true(status == TUTTI_OK || status == TUTTI_ENOMEM);
 		failures += status == TUTTI_ENOMEM;

@@ -138,7 +138,7 @@ static void nodes_know_their_element(void **state)
 	struct tti_graph *graph = NULL;
 
 	(void)state;
-	assert_int_equal(tti_graph_build(doc, NULL, &graph), TUTTI_OK);
+	assert_int_equal(tti_graph_build(doc, TTI_MODEL_TUTTI, &graph), TUTTI_OK);
 	for (uint32_t i = 0; i < graph->nnodes; i++) {
 		const struct tti_node *node = &graph->nodes[i];
 		const struct tti_xml *xml = doc->root;
@@ -446,7 +446,6 @@ static void grace_is_known_by_its_gpu(void **state)
 
 static void memory_is_measured_or_estimated(void **state)
 {
-	const struct tti_graph_config config = { .hosts_per_numa = 2 };
 	struct tti_xml_doc *doc =
 		doc_of_text("<cpu numaid='0' tutti_mem_gbps='77' tutti_mem_ns='88' affinity='f'/>"
 			    "<cpu numaid='1' affinity='0,00000000'/><cpu numaid='2'/>");
@@ -454,9 +453,9 @@ static void memory_is_measured_or_estimated(void **state)
 	uint32_t host;
 
 	(void)state;
-	assert_int_equal(tti_graph_build(doc, &config, &graph), TUTTI_OK);
-	assert_int_equal(graph->ntype[TTI_NODE_HOST], 4); /* none on memory without cores */
-	host = node_of(graph, TTI_NODE_HOST, "HOST0.1");
+	assert_int_equal(tti_graph_build(doc, TTI_MODEL_TUTTI, &graph), TUTTI_OK);
+	assert_int_equal(graph->ntype[TTI_NODE_HOST], 2); /* none on memory without cores */
+	host = node_of(graph, TTI_NODE_HOST, "HOST0");
 	expect_near(gbps_of(graph, host, graph->nodes[host].parent, TTI_LINK_LOC), 77);
 	assert_true(graph->nodes[graph->nodes[host].parent].cpu.mem_measured);
 	assert_false(graph->nodes[node_of(graph, TTI_NODE_CPU, "CPU2")].cpu.mem_measured);

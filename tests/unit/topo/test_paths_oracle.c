@@ -238,11 +238,10 @@ static void disturb(struct tti_graph *graph)
 static void try_document(const struct tti_xml_doc *doc, enum tti_model model, bool disturbed,
 			 uint64_t most, struct tally *tally)
 {
-	const struct tti_graph_config config = { .model = model };
 	struct tti_graph *graph = NULL;
 	struct tti_paths *paths;
 
-	if (tti_graph_build(doc, &config, &graph) != TUTTI_OK)
+	if (tti_graph_build(doc, model, &graph) != TUTTI_OK)
 		fail_msg("%s: %s", doc->source, tti_error_text());
 	if (disturbed)
 		disturb(graph);

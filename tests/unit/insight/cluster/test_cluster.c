@@ -332,7 +332,7 @@ static void a_rack_is_one_domain_and_one_graph(void **state)
 		hosts[i] = i;
 	assert_int_equal(tti_cluster_fuse(cluster, hosts, 18, &fused), TUTTI_OK);
 	if (tti_schema_check(fused) != TUTTI_OK ||
-	    tti_graph_build(fused, NULL, &graph) != TUTTI_OK ||
+	    tti_graph_build(fused, TTI_MODEL_TUTTI, &graph) != TUTTI_OK ||
 	    tti_paths_build(graph, &paths) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	assert_int_equal(graph->nhosts, 18);

@@ -32,7 +32,7 @@ static inline struct linted lint_doc(struct tti_xml_doc *doc)
 	const struct tti_routes_config config = defaults();
 	struct linted linted = { .doc = doc };
 
-	if (tti_graph_build(doc, NULL, &linted.graph) != TUTTI_OK ||
+	if (tti_graph_build(doc, TTI_MODEL_TUTTI, &linted.graph) != TUTTI_OK ||
 	    tti_paths_build(linted.graph, &linted.paths) != TUTTI_OK ||
 	    tti_routes_build(linted.paths, &config, &linted.routes) != TUTTI_OK ||
 	    tti_lint_run(doc, linted.graph, linted.paths, linted.routes, &linted.lint) != TUTTI_OK)

@@ -114,7 +114,7 @@ static void show(const char *name, const struct tti_xml_doc *doc)
 	struct tti_lint *lint = NULL;
 	struct tti_strbuf out = { 0 };
 
-	must(name, tti_graph_build(doc, NULL, &graph));
+	must(name, tti_graph_build(doc, TTI_MODEL_TUTTI, &graph));
 	must(name, tti_graph_check(graph));
 	must(name, tti_paths_build(graph, &paths));
 	must(name, tti_paths_check(paths));

@@ -40,7 +40,7 @@ static struct built build(struct tti_xml_doc *doc)
 	struct built built = { .doc = doc };
 
 	good(tti_schema_check(doc));
-	good(tti_graph_build(doc, NULL, &built.graph));
+	good(tti_graph_build(doc, TTI_MODEL_TUTTI, &built.graph));
 	good(tti_paths_build(built.graph, &built.paths));
 	good(tti_routes_build(built.paths, &config, &built.routes));
 	good(tti_lint_run(doc, built.graph, built.paths, built.routes, &built.lint));

@@ -31,7 +31,8 @@ static struct tti_graph *graph_of(const struct tti_xml_doc *doc)
 {
 	struct tti_graph *graph = NULL;
 
-	if (tti_schema_check(doc) != TUTTI_OK || tti_graph_build(doc, NULL, &graph) != TUTTI_OK ||
+	if (tti_schema_check(doc) != TUTTI_OK ||
+	    tti_graph_build(doc, TTI_MODEL_TUTTI, &graph) != TUTTI_OK ||
 	    tti_graph_check(graph) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	return graph;
