@@ -11,13 +11,8 @@
 
 /* -- Ranks ---------------------------------------------------------------- */
 
-static int rank_main(void *self, struct ranks_page *page, tutti_comm_t comm)
-{
-	return perf_rank_main(self, (struct perf_shared *)page, comm);
-}
-
 struct thread_rank {
-	const struct perf_options *options;
+	const struct ranks *ranks;
 	struct perf_shared *shared;
 	tutti_comm_t comm;
 	pthread_t thread;
@@ -28,23 +23,23 @@ static void *thread_main(void *arg)
 {
 	struct thread_rank *const tr = arg;
 
-	tr->code = perf_rank_main(tr->options, tr->shared, tr->comm);
+	tr->code = ranks_be(tr->ranks, &tr->shared->page, tr->comm);
 	return NULL;
 }
 
-static int run_thread_ranks(const struct perf_options *options, struct thread_rank *ranks)
+static int run_thread_ranks(int nranks, struct thread_rank *ranks)
 {
 	int started = 0, error = 0, code = TOOL_GOOD;
 
-	while (started < options->nranks && !error) {
+	while (started < nranks && !error) {
 		error = pthread_create(&ranks[started].thread, NULL, thread_main, &ranks[started]);
 		started += !error;
 	}
 	if (error) {
-		code = tool_fail("cannot start thread %d of %d: %s", started, options->nranks,
+		code = tool_fail("cannot start thread %d of %d: %s", started, nranks,
 				 strerror(error));
 		/* Those that run wait for the missing ones. */
-		for (int i = started; i < options->nranks; i++)
+		for (int i = started; i < nranks; i++)
 			(void)tutti_comm_abort(ranks[i].comm);
 	}
 	for (int i = 0; i < started; i++) {
@@ -54,9 +49,9 @@ static int run_thread_ranks(const struct perf_options *options, struct thread_ra
 	return code;
 }
 
-static int run_threads(const struct perf_options *options)
+static int run_threads(const struct ranks *all)
 {
-	const size_t n = (size_t)options->nranks;
+	const size_t n = (size_t)all->nranks;
 	struct thread_rank *const ranks = calloc(n, sizeof(*ranks));
 	tutti_comm_t *const comms = calloc(n, sizeof(tutti_comm_t));
 	struct perf_shared shared = { 0 };
@@ -67,18 +62,14 @@ static int run_threads(const struct perf_options *options)
 		tool_fail("out of memory for %zu ranks", n);
 		goto done;
 	}
-	status = tutti_comm_init_all(comms, options->nranks, NULL);
+	status = tutti_comm_init_all(comms, all->nranks, NULL);
 	if (status) {
 		tool_fail("making %zu communicators: %s", n, tool_why(NULL, status));
 		goto done;
 	}
 	for (size_t i = 0; i < n; i++)
-		ranks[i] = (struct thread_rank){
-			.options = options,
-			.shared = &shared,
-			.comm = comms[i],
-		};
-	code = run_thread_ranks(options, ranks);
+		ranks[i] = (struct thread_rank){ all, &shared, comms[i], .code = TOOL_GOOD };
+	code = run_thread_ranks(all->nranks, ranks);
 done:
 	free(ranks);
 	free(comms);
@@ -223,7 +214,7 @@ static int start(struct perf_options *o)
 		.nranks = o->nranks,
 		.page_bytes = sizeof(struct perf_shared),
 		.self = o,
-		.main = rank_main,
+		.main = perf_rank_main,
 	};
 
 	if (!coll_is(o->coll, COLL_REDUCES))
@@ -234,7 +225,7 @@ static int start(struct perf_options *o)
 	}
 	if (!set_environment(o))
 		return tool_fail("out of memory");
-	return o->threads ? run_threads(o) : ranks_run(&ranks);
+	return o->threads ? run_threads(&ranks) : ranks_run(&ranks);
 }
 
 int perf_run(void *options)

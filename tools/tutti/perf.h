@@ -109,6 +109,7 @@ struct perf_counts {
 
 struct perf_rank {
 	const struct perf_options *options;
+	struct rank *base;
 	struct perf_shared *shared; /* NULL: started by somebody else */
 	tutti_comm_t comm;
 	int rank;
@@ -121,14 +122,12 @@ struct perf_rank {
 	double busbw_sum;
 	int busbw_count;
 	long long wrong; /* over all sizes and ranks */
-	bool failed;     /* a call failed; said so */
 };
 
 #define PERF_BLOB 128
 
-/* Does everything of one rank; the exit code of the process. */
-int perf_rank_main(const struct perf_options *options, struct perf_shared *shared,
-		   tutti_comm_t comm);
+/* The main of struct ranks; options is a perf_options. */
+int perf_rank_main(void *options, struct rank *rank);
 
 /* -- Data ---------------------------------------------------------------- */
 

@@ -37,16 +37,10 @@ static double now_seconds(void)
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
-/* false: the call failed, and said so. */
+/* False: the call failed, and that was printed. */
 static bool is_good(struct perf_rank *pr, tutti_status status, const char *what)
 {
-	if (status == TUTTI_OK)
-		return true;
-	if (!pr->failed)
-		ranks_report(pr->shared ? &pr->shared->page : NULL, pr->rank, what, pr->comm,
-			     status);
-	pr->failed = true;
-	return false;
+	return ranks_is_good(pr->base, status, what);
 }
 
 /* Every rank's blob, in pr->gathered. */
@@ -462,11 +456,7 @@ static bool run_all(struct perf_rank *pr)
 {
 	const struct perf_options *const o = pr->options;
 
-	if (!is_good(pr, tutti_comm_rank(pr->comm, &pr->rank), "asking for the rank") ||
-	    !is_good(pr, tutti_comm_count(pr->comm, &pr->nranks), "asking for the ranks"))
-		return false;
 	if (o->root >= pr->nranks) {
-		pr->failed = true;
 		if (pr->rank == 0)
 			tool_bad_usage("--root %d is no rank of %d", o->root, pr->nranks);
 		return false;
@@ -485,24 +475,22 @@ static bool run_all(struct perf_rank *pr)
 	return true;
 }
 
-int perf_rank_main(const struct perf_options *options, struct perf_shared *shared,
-		   tutti_comm_t comm)
+int perf_rank_main(void *options, struct rank *rank)
 {
 	struct perf_rank pr = {
 		.options = options,
-		.shared = shared,
-		.comm = comm,
+		.base = rank,
+		.shared = (struct perf_shared *)rank->page,
+		.comm = rank->comm,
+		.rank = rank->rank,
+		.nranks = rank->n,
 	};
-	const bool good = run_all(&pr);
 
-	drop_buffers(&pr, good);
-	if (!good)
-		(void)tutti_comm_abort(comm);
-	else
-		is_good(&pr, tutti_comm_destroy(comm), "leaving");
+	rank->failed |= !run_all(&pr);
+	drop_buffers(&pr, !rank->failed);
 	free(pr.gathered);
 	perf_free_sides(&pr.sides);
 	perf_free_counts(&pr.counts);
 	/* Every rank knows the sum; one exit code is enough to say it. */
-	return !good || pr.failed || (pr.wrong && pr.rank == 0) ? TOOL_FINDING : TOOL_GOOD;
+	return pr.wrong && pr.rank == 0 ? TOOL_FINDING : TOOL_GOOD;
 }

@@ -49,7 +49,8 @@ bool ping_pairs_make(const struct ping_place *places, int nranks, bool all_ranks
 
 /* -- One rank -------------------------------------------------------------------- */
 
-int ping_rank_main(void *options, struct ranks_page *page, tutti_comm_t comm);
+/* The main of struct ranks; options is a ping_options. */
+int ping_rank_main(void *options, struct rank *rank);
 
 /* -- Results, as objects ----------------------------------------------------------- */
 

@@ -10,25 +10,19 @@
 
 struct ping_rank {
 	const struct ping_options *options;
-	struct ranks_page *page;
+	struct rank *base;
 	tutti_comm_t comm;
 	int rank, nranks;
 	struct ping_place *places; /* [nranks] */
 	struct ping_pairs pairs;
 	struct ping_results results; /* rank 0 */
-	bool failed;                 /* and said so        */
 	bool misused;                /* by all ranks alike */
 };
 
-/* false: the call failed, and said so. */
+/* False: the call failed, and that was printed. */
 static bool is_good(struct ping_rank *pr, tutti_status status, const char *what)
 {
-	if (status == TUTTI_OK)
-		return true;
-	if (!pr->failed)
-		ranks_report(pr->page, pr->rank, what, pr->comm, status);
-	pr->failed = true;
-	return false;
+	return ranks_is_good(pr->base, status, what);
 }
 
 /* -- The chain ---------------------------------------------------------------------- */
@@ -192,9 +186,6 @@ static bool introduce(struct ping_rank *pr)
 {
 	struct ping_place *own;
 
-	if (!is_good(pr, tutti_comm_rank(pr->comm, &pr->rank), "asking for the rank") ||
-	    !is_good(pr, tutti_comm_count(pr->comm, &pr->nranks), "asking for the ranks"))
-		return false;
 	pr->places = calloc((size_t)pr->nranks, sizeof(*pr->places));
 	pr->results.pairs = json_array();
 	if (!pr->places || !pr->results.pairs)
@@ -270,20 +261,20 @@ static bool run_all(struct ping_rank *pr)
 	       is_good(pr, TUTTI_ENOMEM, "comparing the results");
 }
 
-int ping_rank_main(void *options, struct ranks_page *page, tutti_comm_t comm)
+int ping_rank_main(void *options, struct rank *rank)
 {
-	struct ping_rank pr = { .options = options, .page = page, .comm = comm };
-	const bool good = run_all(&pr);
+	struct ping_rank pr = { .options = options,
+				.base = rank,
+				.comm = rank->comm,
+				.rank = rank->rank,
+				.nranks = rank->n };
 
-	if (good || pr.misused)
-		(void)is_good(&pr, tutti_comm_destroy(comm), "leaving");
-	else
-		(void)tutti_comm_abort(comm);
+	rank->failed |= !run_all(&pr) && !pr.misused;
 	free(pr.places);
 	free(pr.pairs.at);
 	json_decref(pr.results.pairs);
 	if (pr.misused)
 		return TOOL_USAGE;
 	/* Findings are rank 0's: one exit code is enough to say it. */
-	return !good || pr.failed || pr.results.nfindings ? TOOL_FINDING : TOOL_GOOD;
+	return pr.results.nfindings ? TOOL_FINDING : TOOL_GOOD;
 }

@@ -8,13 +8,41 @@
 
 #include "launch.h"
 
-void ranks_report(struct ranks_page *page, int rank, const char *what, tutti_comm_t comm,
-		  tutti_status status)
+/* Texts of calls begin with the name of the call. */
+static void report(const struct rank *rank, const char *what, tutti_status status)
+{
+	const char *const why = tool_why(rank->comm, status);
+	const size_t len = strlen(what);
+	const bool has_name = !strncmp(why, what, len) && why[len] == ':';
+
+	tool_fail("rank %d: %s%s%s", rank->rank, has_name ? "" : what, has_name ? "" : ": ", why);
+}
+
+bool ranks_is_good(struct rank *rank, tutti_status status, const char *what)
 {
 	const unsigned bit = 1u << (-(int)status % 32);
 
-	if (!page || !(atomic_fetch_or(&page->said, bit) & bit))
-		tool_fail("rank %d: %s: %s", rank, what, tool_why(comm, status));
+	if (status == TUTTI_OK)
+		return true;
+	if (!rank->failed && (!rank->page || !(atomic_fetch_or(&rank->page->said, bit) & bit)))
+		report(rank, what, status);
+	rank->failed = true;
+	return false;
+}
+
+int ranks_be(const struct ranks *ranks, struct ranks_page *page, tutti_comm_t comm)
+{
+	struct rank rank = { .page = page, .comm = comm };
+	int code = TOOL_FINDING;
+
+	if (ranks_is_good(&rank, tutti_comm_rank(comm, &rank.rank), "asking for the rank") &&
+	    ranks_is_good(&rank, tutti_comm_count(comm, &rank.n), "asking for the ranks"))
+		code = ranks->main(ranks->self, &rank);
+	if (rank.failed)
+		(void)tutti_comm_abort(comm);
+	else
+		ranks_is_good(&rank, tutti_comm_destroy(comm), "leaving");
+	return rank.failed ? TOOL_FINDING : code;
 }
 
 /* The id is made by rank 0: it starts a thread, which must not be before a
@@ -43,11 +71,9 @@ static int forked_rank(const struct ranks *ranks, struct ranks_page *page, int r
 	if (!share_id(page, rank))
 		return TOOL_FINDING;
 	status = tutti_comm_init_rank(&comm, ranks->nranks, page->id, rank);
-	if (status) {
-		ranks_report(page, rank, "joining", NULL, status);
+	if (!ranks_is_good(&(struct rank){ .page = page, .rank = rank }, status, "joining"))
 		return TOOL_FINDING;
-	}
-	return ranks->main(ranks->self, page, comm);
+	return ranks_be(ranks, page, comm);
 }
 
 /* Before the library looks: an address of the user's is that of another job. */
@@ -102,7 +128,7 @@ static int run_launched(const struct ranks *ranks)
 				      tool_why(NULL, status));
 	if (status)
 		return tool_fail("joining: %s", tool_why(NULL, status));
-	return ranks->main(ranks->self, NULL, comm);
+	return ranks_be(ranks, NULL, comm);
 }
 
 int ranks_run(const struct ranks *ranks)

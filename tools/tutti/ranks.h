@@ -18,21 +18,30 @@ struct ranks_page {
 	atomic_uint said; /* 1 << -status: what has been reported */
 };
 
+/* One rank, in its process or thread. */
+struct rank {
+	struct ranks_page *page; /* NULL: a launcher has started it */
+	tutti_comm_t comm;
+	int rank, n;
+	bool failed; /* a call did, and that was printed: the communicator is aborted at the end */
+};
+
 struct ranks {
 	int nranks;        /* to start; 0: a launcher has */
 	size_t page_bytes; /* at least sizeof(struct ranks_page) */
 	void *self;
-	/* Everything of one rank; the exit code of its process. page is NULL if a launcher
-	 * started it. The communicator is its own. */
-	int (*main)(void *self, struct ranks_page *page, tutti_comm_t comm);
+	/* What one rank does, between joining and leaving; its exit code unless it has failed. */
+	int (*main)(void *self, struct rank *rank);
 };
 
 /* The exit code of the program: that of the first rank that failed. */
 int ranks_run(const struct ranks *ranks);
 
-/* Report what failed on a rank, unless another of ours has reported the same: one dead rank
- * fails the calls of all others. */
-void ranks_report(struct ranks_page *page, int rank, const char *what, tutti_comm_t comm,
-		  tutti_status status);
+/* Be the rank of a communicator, which goes: the exit code. */
+int ranks_be(const struct ranks *ranks, struct ranks_page *page, tutti_comm_t comm);
+
+/* Whether a call of a rank was good. If not it has failed, and says so unless another of ours has said
+ * the same: one dead rank fails the calls of all others. */
+bool ranks_is_good(struct rank *rank, tutti_status status, const char *what);
 
 #endif

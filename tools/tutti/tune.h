@@ -90,7 +90,7 @@ struct tune_job {
 /* 8, 64, 512, ... bytes. */
 size_t tune_size(int i);
 /* Everything of one rank of a phase: struct ranks's main; self is a tune_job. */
-int tune_rank_main(void *self, struct ranks_page *page, tutti_comm_t comm);
+int tune_rank_main(void *self, struct rank *rank);
 
 /* Measure, and write a tune file to `path`: NULL: to its place, "-": to the output. Or, with
  * `check`, measure what is taken and say what makes no sense. nranks: 2 and more, 0: as many as

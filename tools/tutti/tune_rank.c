@@ -462,17 +462,17 @@ static bool measure_all(struct tune_rank *r)
 	return true;
 }
 
-int tune_rank_main(void *self, struct ranks_page *page, tutti_comm_t comm)
+int tune_rank_main(void *self, struct rank *rank)
 {
 	const struct tune_job *job = self;
-	struct tune_rank r = {
-		.job = job, .phase = &job->phases[job->phase], .page = page, .comm = comm
-	};
-	bool good = tune_is_good(&r, tutti_comm_rank(comm, &r.rank), "asking for the rank") &&
-		    tune_is_good(&r, tutti_comm_count(comm, &r.n), "asking for the ranks") &&
-		    measure_all(&r);
+	struct tune_rank r = { .job = job,
+			       .phase = &job->phases[job->phase],
+			       .base = rank,
+			       .comm = rank->comm,
+			       .rank = rank->rank,
+			       .n = rank->n };
+	bool good = measure_all(&r) && unmap_memory(&r, r.memory, r.mapped);
 
-	good = good && unmap_memory(&r, r.memory, r.mapped);
 	for (int i = 0; i < TUNE_ALGOS + 2 && good; i++) {
 		tutti_comm_t pinned = i < TUNE_ALGOS    ? r.pinned[i]
 				      : i == TUNE_ALGOS ? r.messages
@@ -481,11 +481,8 @@ int tune_rank_main(void *self, struct ranks_page *page, tutti_comm_t comm)
 		if (pinned)
 			good = tune_is_good(&r, tutti_comm_destroy(pinned), "leaving");
 	}
-	if (good)
-		good = tune_is_good(&r, tutti_comm_destroy(comm), "leaving");
-	else
-		(void)tutti_comm_abort(comm);
+	rank->failed |= !good;
 	free(r.send);
 	free(r.recv);
-	return good ? TOOL_GOOD : TOOL_FINDING;
+	return TOOL_GOOD;
 }

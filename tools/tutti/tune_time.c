@@ -24,12 +24,7 @@ size_t tune_size(int i)
 
 bool tune_is_good(struct tune_rank *r, tutti_status status, const char *what)
 {
-	if (status == TUTTI_OK)
-		return true;
-	if (!r->failed)
-		ranks_report(r->page, r->rank, what, r->comm, status);
-	r->failed = true;
-	return false;
+	return ranks_is_good(r->base, status, what);
 }
 
 static double now_us(void)

@@ -19,7 +19,7 @@
 struct tune_rank {
 	const struct tune_job *job;
 	const struct tune_phase *phase;
-	struct ranks_page *page;
+	struct rank *base;
 	tutti_comm_t comm;               /* as it comes */
 	tutti_comm_t pinned[TUNE_ALGOS]; /* the i-th algorithm of each collective, by messages */
 	tutti_comm_t messages;           /* what is taken without memory                       */
@@ -27,7 +27,6 @@ struct tune_rank {
 	int rank, n;
 	float *send, *recv;
 	void *mapped[2]; /* the same that peers map, of `memory` */
-	bool failed;
 };
 
 /* One of several that take turns. */
