@@ -11,20 +11,24 @@
 
 #define SLOTS_MOST (1 << 16)
 
+static bool no_memory(void)
+{
+	tool_fail("out of memory");
+	return false;
+}
+
 static bool add(const char *name, size_t len, int nslots, struct hosts *hosts)
 {
 	struct host *list = realloc(hosts->list, ((size_t)hosts->n + 1) * sizeof(*list));
+	char *copy = strndup(name, len);
 
 	if (list)
 		hosts->list = list;
-	if (!list || !(list[hosts->n].name = strndup(name, len))) {
-		tool_fail("out of memory");
-		return false;
+	if (!list || !copy) {
+		free(copy);
+		return no_memory();
 	}
-	list[hosts->n].nslots = nslots;
-	list[hosts->n].nranks = 0;
-	list[hosts->n].first_rank = 0;
-	hosts->n++;
+	list[hosts->n++] = (struct host){ .name = copy, .nslots = nslots };
 	return true;
 }
 
@@ -72,25 +76,38 @@ bool hosts_parse(const char *text, struct hosts *hosts)
 	}
 }
 
+/* "slots=4", "switch=leaf1", or a word of Open MPI's that says nothing here. */
+static bool read_word(const char *path, int number, const char *word, struct host *host)
+{
+	if (!strncmp(word, "slots=", 6))
+		return cli_int("slots", word + 6, 1, SLOTS_MOST, &host->nslots);
+	if (!strncmp(word, "switch=", 7) && word[7]) {
+		free(host->switch_name);
+		host->switch_name = strdup(word + 7);
+		return host->switch_name || no_memory();
+	}
+	if (!strncmp(word, "max_slots=", 10) || !strncmp(word, "max-slots=", 10))
+		return true;
+	tool_fail("%s:%d: '%s' is neither slots=N nor switch=NAME", path, number, word);
+	return false;
+}
+
 static bool read_line(const char *path, int number, char *line, struct hosts *hosts)
 {
-	static const char blank[] = " \t\r\n", slots[] = "slots=";
-	char *name, *more, *rest;
-	int nslots = 0;
+	static const char blank[] = " \t\r\n";
+	const char *word;
+	char *rest;
 
 	line[strcspn(line, "#")] = '\0';
-	name = strtok_r(line, blank, &rest);
-	if (!name)
+	word = strtok_r(line, blank, &rest);
+	if (!word)
 		return true;
-	more = strtok_r(NULL, blank, &rest);
-	if (more && (strncmp(more, slots, strlen(slots)) != 0 || strtok_r(NULL, blank, &rest))) {
-		tool_fail("%s:%d: after the host may come only slots=RANKS, not '%s'", path, number,
-			  more);
+	if (!add_word(word, strlen(word), 0, hosts))
 		return false;
-	}
-	if (more && !cli_int("slots", more + strlen(slots), 1, SLOTS_MOST, &nslots))
-		return false;
-	return add_word(name, strlen(name), nslots, hosts);
+	while ((word = strtok_r(NULL, blank, &rest)) != NULL)
+		if (!read_word(path, number, word, &hosts->list[hosts->n - 1]))
+			return false;
+	return true;
 }
 
 bool hosts_read(const char *path, struct hosts *hosts)
@@ -112,6 +129,12 @@ bool hosts_read(const char *path, struct hosts *hosts)
 		return false;
 	}
 	return good;
+}
+
+static void free_one(struct host *host)
+{
+	free(host->name);
+	free(host->switch_name);
 }
 
 static int sum_of_slots(const struct hosts *hosts)
@@ -148,7 +171,7 @@ int hosts_deal(struct hosts *hosts, int nranks)
 		if (host->nranks)
 			hosts->list[n++] = *host;
 		else
-			free(host->name);
+			free_one(host);
 	}
 	hosts->n = n;
 	return nranks;
@@ -165,7 +188,7 @@ void hosts_address(const struct host *host, char *out, size_t size)
 void hosts_free(struct hosts *hosts)
 {
 	for (int i = 0; i < hosts->n; i++)
-		free(hosts->list[i].name);
+		free_one(&hosts->list[i]);
 	free(hosts->list);
 	*hosts = (struct hosts){ 0 };
 }

@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 struct host {
-	char *name; /* as a remote shell takes it: "user@node3" */
-	int nslots; /* as many ranks were asked for; 0: not said */
+	char *name;        /* as a remote shell takes it: "user@node3" */
+	char *switch_name; /* that its NICs are at; NULL: not said */
+	int nslots;        /* as many ranks were asked for; 0: not said */
 	int nranks, first_rank;
 };
 
@@ -18,8 +19,8 @@ struct hosts {
 	int n;
 };
 
-/* Add those of "a,b:4,[fd77::1]:2", and those of a file: a line each, "a", "a:4" or "a slots=4", the
- * rest of a line after # being a comment. false: said what is wrong. */
+/* Add those of "a,b:4,[fd77::1]:2", and those of a file: a line each, "a", "a:4" or "a slots=4 switch=leaf1".
+ * The rest of a line after # is a comment. False: wrong, and the message says what. */
 bool hosts_parse(const char *text, struct hosts *hosts);
 bool hosts_read(const char *path, struct hosts *hosts);
 

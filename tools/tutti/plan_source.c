@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hosts.h"
 #include "tool.h"
 
 static bool no_memory(void)
@@ -187,118 +188,60 @@ static bool read_order(struct plan_source *source)
 
 /* -- Hostfile --------------------------------------------------------------------------- */
 
-/* Names as they come, and what they are numbered. */
-struct names {
-	char **at;
-	int n;
-};
-
-static int number_of(struct names *names, const char *name)
+/* The node of a host, which may be named on several lines. */
+static int node_of(struct plan_source *source, const char *name)
 {
-	char **more;
+	int node = 0;
 
-	for (int i = 0; i < names->n; i++)
-		if (!strcmp(names->at[i], name))
-			return i;
-	more = realloc(names->at, ((size_t)names->n + 1) * sizeof(*more));
-	if (!more)
-		return -1;
-	names->at = more;
-	names->at[names->n] = strdup(name);
-	return names->at[names->n] ? names->n++ : -1;
+	while (node < source->nnames && strcmp(source->name_of_node[node], name) != 0)
+		node++;
+	return node;
 }
 
-static void release_names(struct names *names)
+/* Switches are numbered by the first host that names them. */
+static int group_of(const struct hosts *hosts, const char *switch_name)
 {
-	for (int i = 0; i < names->n; i++)
-		free(names->at[i]);
-	free(names->at);
+	int first = 0;
+
+	while (!hosts->list[first].switch_name ||
+	       strcmp(hosts->list[first].switch_name, switch_name) != 0)
+		first++;
+	return first;
 }
 
-struct hostfile {
-	struct plan_source *source;
-	struct names hosts, switches;
-	int line;
-};
-
-/* A new host has no group yet. */
-static int host_of(struct hostfile *file, const char *name)
+static bool add_host(struct plan_source *source, const struct hosts *hosts, const struct host *host)
 {
-	const int before = file->hosts.n, host = number_of(&file->hosts, name);
-	int *more;
+	const int node = node_of(source, host->name);
 
-	if (file->hosts.n == before)
-		return host;
-	more = realloc(file->source->group_of_node, (size_t)file->hosts.n * sizeof(*more));
-	if (!more)
-		return -1;
-	file->source->group_of_node = more;
-	more[host] = -1;
-	return host;
-}
-
-/* "NAME slots=N switch=S": adds the ranks. */
-static bool read_host(struct hostfile *file, char *text)
-{
-	char *rest = NULL;
-	const char *word = strtok_r(text, " \t\r\n", &rest);
-	int slots = 1, group = -1, node;
-
-	if (!word || word[0] == '#')
-		return true;
-	node = host_of(file, word);
-	while (node >= 0 && (word = strtok_r(NULL, " \t\r\n", &rest)) && word[0] != '#') {
-		if (!strncmp(word, "slots=", 6)) {
-			if (!cli_int("slots", word + 6, 1, 65536, &slots))
-				return false;
-		} else if (!strncmp(word, "switch=", 7) && word[7]) {
-			group = number_of(&file->switches, word + 7);
-		} else if (strncmp(word, "max_slots=", 10) != 0 &&
-			   strncmp(word, "max-slots=", 10)) {
-			tool_bad_usage("%s:%d: '%s' is neither slots=N nor switch=NAME",
-				       file->source->hostfile, file->line, word);
-			return false;
-		}
+	if (node == source->nnames) {
+		source->name_of_node[node] = strdup(host->name);
+		if (!source->name_of_node[node])
+			return no_memory();
+		source->group_of_node[node] = -1;
+		source->nnames++;
 	}
-	if (node < 0)
-		return no_memory();
-	for (int i = 0; i < slots; i++)
-		if (!add_rank(file->source, node))
+	if (host->switch_name)
+		source->group_of_node[node] = group_of(hosts, host->switch_name);
+	for (int i = 0; i < (host->nslots ? host->nslots : 1); i++)
+		if (!add_rank(source, node))
 			return false;
-	if (group >= 0)
-		file->source->group_of_node[node] = group;
 	return true;
 }
 
-/* The number of nodes it names, 0 without one; -1: said why. */
+/* The number of nodes it names, 0 without one; -1: it cannot be read, and that was printed. */
 static int read_hostfile(struct plan_source *source)
 {
-	struct hostfile file = { .source = source };
-	FILE *from = source->hostfile ? fopen(source->hostfile, "re") : NULL;
-	char *line = NULL;
-	size_t room = 0;
-	bool good = true;
+	struct hosts hosts = { 0 };
+	bool good = !source->hostfile || hosts_read(source->hostfile, &hosts);
 
-	if (!source->hostfile)
-		return 0;
-	if (!from) {
-		tool_bad_usage("cannot read '%s': %m", source->hostfile);
-		return -1;
-	}
-	while (good && getline(&line, &room, from) >= 0) {
-		file.line++;
-		good = read_host(&file, line);
-	}
-	free(line);
-	fclose(from);
-	release_names(&file.switches);
-	source->name_of_node = file.hosts.at;
-	source->nnames = file.hosts.n;
-	if (good && file.hosts.n == 0) {
-		tool_bad_usage("'%s' names no host", source->hostfile);
-		good = false;
-	}
-	return good ? file.hosts.n : -1;
+	source->name_of_node = calloc((size_t)hosts.n + 1, sizeof(*source->name_of_node));
+	source->group_of_node = calloc((size_t)hosts.n + 1, sizeof(*source->group_of_node));
+	if (!source->name_of_node || !source->group_of_node)
+		good = no_memory();
+	for (int i = 0; good && i < hosts.n; i++)
+		good = add_host(source, &hosts, &hosts.list[i]);
+	hosts_free(&hosts);
+	return good ? source->nnames : -1;
 }
 
 /* -- All of it -------------------------------------------------------------------------- */
@@ -318,8 +261,10 @@ int plan_load(struct plan_source *source)
 	if (code == TOOL_GOOD)
 		code = lay_nodes(source);
 	source->config.node_of_rank = source->node_of_rank;
-	source->config.group_of_node = source->group_of_node;
-	source->config.name_of_node = (const char *const *)source->name_of_node;
+	if (source->nnames) {
+		source->config.group_of_node = source->group_of_node;
+		source->config.name_of_node = (const char *const *)source->name_of_node;
+	}
 	return code;
 }
 
@@ -329,7 +274,9 @@ void plan_release(struct plan_source *source)
 		tutti_topo_free(source->machines[i].topo);
 		free(source->machines[i].path);
 	}
-	release_names(&(struct names){ source->name_of_node, source->nnames });
+	for (int i = 0; i < source->nnames; i++)
+		free(source->name_of_node[i]);
+	free(source->name_of_node);
 	free(source->machines);
 	free(source->node_topo);
 	free(source->node_of_rank);
