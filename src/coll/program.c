@@ -157,9 +157,9 @@ tutti_status tti_program_build(const struct tti_algorithm *algo,
 				    .n = n,
 				    .root = root,
 				    .in_place = spec->in_place,
-				    .cut = spec->cut };
+				    .split = spec->split };
 
-	prog.cut.parts = spec->cut.parts > 1 ? spec->cut.parts : 1;
+	prog.split.parts = spec->split.parts > 1 ? spec->split.parts : 1;
 	if (n < 1 || n > TTI_PROGRAM_RANKS_MAX)
 		return tti_fail(TUTTI_EINVAL, "a program of %d ranks: 1 to %d are possible", n,
 				TTI_PROGRAM_RANKS_MAX);

@@ -117,7 +117,7 @@ struct tti_step {
  *     stripes  so many members of each group at most talk to other groups (0: all)
  *
  * An algorithm that has no use for one does not look at it. */
-struct tti_cut {
+struct tti_split {
 	int parts, stripes;
 };
 
@@ -150,8 +150,8 @@ struct tti_program {
 	const char *algorithm;         /* static string, or borrowed from who made it */
 	const struct tti_shape *shape; /* while steps are emitted; NULL: by number   */
 	int rank, n, root;
-	bool in_place;      /* this rank's input and output are one buffer        */
-	struct tti_cut cut; /* while steps are emitted; parts >= 1               */
+	bool in_place;          /* this rank's input and output are one buffer        */
+	struct tti_split split; /* while steps are emitted; parts >= 1               */
 	int nchunks;
 	int stage; /* of the steps that are added next */
 	TTI_VEC(struct tti_step) steps;
@@ -255,7 +255,7 @@ const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char
 /* What the program of one rank is built for. */
 struct tti_program_spec {
 	const struct tti_shape *shape; /* of n ranks; NULL: by number. Borrowed for the call only */
-	struct tti_cut cut;            /* zeroed: as coarse as can be */
+	struct tti_split split;        /* zeroed: as coarse as can be */
 	int rank, n, root;
 	bool in_place;
 };

@@ -67,7 +67,7 @@ static void describe_own(struct tti_comm *comm, uint64_t seq, const struct tti_a
 	}
 }
 
-static void describe_way(const char *algorithm, uint64_t cut, uint32_t stage, char *buf,
+static void describe_way(const char *algorithm, uint64_t split, uint32_t stage, char *buf,
 			 size_t size)
 {
 	static const char *const reaches[] = {
@@ -86,18 +86,18 @@ static void describe_way(const char *algorithm, uint64_t cut, uint32_t stage, ch
 	};
 
 	buf[0] = 0;
-	if (cut && algorithm)
+	if (split && algorithm)
 		(void)snprintf(buf, size,
 			       "%.24s (%" PRIu64 " bytes a step, parts %d, stripes %d, %s)%s",
-			       algorithm, cut >> 26, (int)(cut >> 14 & 0xfff),
-			       (int)(cut >> 2 & 0xfff), reaches[cut & 3], stages[stage]);
+			       algorithm, split >> 26, (int)(split >> 14 & 0xfff),
+			       (int)(split >> 2 & 0xfff), reaches[split & 3], stages[stage]);
 }
 
 void tti_stall_on_ask(void *self, struct tti_call *out)
 {
 	struct tti_comm *comm = self;
 	struct tti_current_call *call = &comm->current;
-	uint64_t packed, count, cut;
+	uint64_t packed, count, split;
 	const char *algorithm;
 	uint32_t before, after, stage;
 
@@ -107,7 +107,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 		out->signature = atomic_load_explicit(&call->signature, memory_order_acquire);
 		count = atomic_load_explicit(&call->count, memory_order_acquire);
 		packed = atomic_load_explicit(&call->packed, memory_order_acquire);
-		cut = atomic_load_explicit(&call->cut, memory_order_acquire);
+		split = atomic_load_explicit(&call->split, memory_order_acquire);
 		stage = atomic_load_explicit(&call->stage, memory_order_acquire);
 		algorithm = atomic_load_explicit(&comm->last_algorithm, memory_order_acquire);
 		out->running = (int32_t)atomic_load_explicit(&call->running, memory_order_acquire);
@@ -119,7 +119,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 		out->running = TTI_CALL_LEFT;
 	out->stage = (int32_t)stage;
 	out->name = 0;
-	describe_way(algorithm, cut, stage, out->way, sizeof(out->way));
+	describe_way(algorithm, split, stage, out->way, sizeof(out->way));
 	if (before == 0) {
 		snprintf(out->text, sizeof(out->text), "nothing yet");
 	} else {

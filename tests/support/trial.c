@@ -24,7 +24,7 @@ static struct tti_executable *bind_one(struct trial *trial, const struct tti_alg
 	const struct trial_config *config = &trial->config;
 	const struct tti_program_spec spec = {
 		.shape = shape,
-		.cut = config->cut,
+		.split = config->split,
 		.rank = rank,
 		.n = config->n,
 		.root = config->root,
@@ -196,8 +196,8 @@ void trial_print(const struct trial *trial)
 		"%s %s, %d ranks, root %d, shape %d, %d parts, %d stripes, seed %" PRIu64
 		", %d chunks\n",
 		tutti_collective_name(config->algo->coll), config->algo->name, config->n,
-		config->root, config->shape, config->cut.parts, config->cut.stripes, config->seed,
-		trial->nchunks);
+		config->root, config->shape, config->split.parts, config->split.stripes,
+		config->seed, trial->nchunks);
 	for (int at = 0; at < TRIAL_CALLS; at++) {
 		const struct trial_call *call = &trial->call[at];
 

@@ -19,7 +19,7 @@ struct trial_config {
 	const struct tti_algorithm *algo;
 	int n, root;
 	int shape; /* enum shape_kind, -1: ranks go by number */
-	struct tti_cut cut;
+	struct tti_split split;
 	/* Of memory programs: some ranks say that their buffers cannot be addressed, and all run
 	 * another algorithm of the collective in the end. */
 	bool refuses;

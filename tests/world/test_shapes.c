@@ -38,7 +38,7 @@ static void check_chunks(const struct tti_comm *comm, const struct laid *laid, i
 	for (size_t i = 0; i < programs->kept.n; i++) {
 		const struct tti_program_key *key = programs->kept.at[i].key;
 		const struct tti_program_spec how = { .shape = comm->shape,
-						      .cut = key->cut,
+						      .split = key->split,
 						      .rank = comm->rank,
 						      .n = comm->n,
 						      .root = root };

@@ -15,7 +15,7 @@
  *     0 1 2 3     0 1 2 3     0 1 2 3     and from each member to all of its group
  *
  * There are as many stripes as the largest group has members, and in a smaller group a
- * member serves several; or fewer (struct tti_cut), where few ranks are enough to keep the
+ * member serves several; or fewer (struct tti_split), where few ranks are enough to keep the
  * wires busy and more would only be in each other's way. The other members give to those
  * that serve, and take from them.
  *
@@ -30,7 +30,7 @@
  * wires must never wait. So what is done inside before and after are stages of their own
  * (program.h), which work on other blocks meanwhile. And as in a block each round of a ring
  * needs what came in the round before, what a round carries is cut into `parts` (struct
- * tti_cut): while one is on its way and being reduced, the others are sent.
+ * tti_split): while one is on its way and being reduced, the others are sent.
  *
  * Pieces are numbered by group: stripe s of group g ends up with piece (s, g): of the
  * vector for all_reduce, and where chunks belong to ranks those of the members
@@ -54,13 +54,13 @@ static int server(const struct view *v, int group, int stripe)
 
 static struct view look(const struct tti_program *prog, int pieces)
 {
-	struct view v = { .g = tti_groups_of(prog), .parts = prog->cut.parts, .pieces = pieces };
+	struct view v = { .g = tti_groups_of(prog), .parts = prog->split.parts, .pieces = pieces };
 
 	for (int group = 0; group < v.g.ngroups; group++)
 		if (tti_group_size(&v.g, group) > v.stripes)
 			v.stripes = tti_group_size(&v.g, group);
-	if (prog->cut.stripes > 0 && prog->cut.stripes < v.stripes)
-		v.stripes = prog->cut.stripes;
+	if (prog->split.stripes > 0 && prog->split.stripes < v.stripes)
+		v.stripes = prog->split.stripes;
 	return v;
 }
 

@@ -73,7 +73,7 @@ void tti_memory_reduce(struct tti_program *prog)
  * part of every row. Rows are runs of their own, so partial results need room for one slice. */
 void tti_memory_reduce_scatter(struct tti_program *prog)
 {
-	const int parts = prog->cut.parts > 1 ? prog->n : 1;
+	const int parts = prog->split.parts > 1 ? prog->n : 1;
 
 	prog->nchunks = prog->n * parts;
 	tti_memory_meet(prog);

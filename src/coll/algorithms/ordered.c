@@ -59,7 +59,7 @@ static struct run run_from(const struct tti_program *prog, int first)
 
 static struct line look(struct tti_program *prog, bool by_rank)
 {
-	struct line line = { .prog = prog, .parts = prog->cut.parts, .by_rank = by_rank };
+	struct line line = { .prog = prog, .parts = prog->split.parts, .by_rank = by_rank };
 	struct run run = { 0, 0 };
 
 	for (int first = 0; first < prog->n; first += run.size) {
@@ -76,8 +76,8 @@ static struct line look(struct tti_program *prog, bool by_rank)
 		line.after = run_from(prog, first + run.size);
 	}
 	line.last = run;
-	if (prog->cut.stripes > 0 && prog->cut.stripes < line.stripes)
-		line.stripes = prog->cut.stripes;
+	if (prog->split.stripes > 0 && prog->split.stripes < line.stripes)
+		line.stripes = prog->split.stripes;
 	prog->nchunks = (by_rank ? prog->n : line.stripes) * line.parts;
 	return line;
 }

@@ -11,7 +11,7 @@
  *
  * In every round a rank sends first, and of the parts one after the other: with one
  * slot per link nobody waits for somebody who waits for him. The parts of a ring, where
- * there are several (struct tti_cut), keep its links busy: while one is on its way the
+ * there are several (struct tti_split), keep its links busy: while one is on its way the
  * others are sent. */
 
 struct rings {
@@ -32,7 +32,7 @@ static int chunk_at(const struct rings *rings, int part, int place)
 
 static struct rings start(struct tti_program *prog)
 {
-	struct rings rings = { .each = prog->cut.parts };
+	struct rings rings = { .each = prog->split.parts };
 
 	rings.parts = tti_rings_of(prog, rings.ring) * rings.each;
 	prog->nchunks = prog->n * rings.parts;

@@ -307,8 +307,8 @@ tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_te
 	if (!choice.algo)
 		return tti_fail(TUTTI_EINTERNAL, "no algorithm for %s",
 				tutti_collective_name(input->coll));
-	choice.cut = tti_choice_cut(input, choice.algo);
-	choice.slice_bytes = tti_choice_slice(input, choice.algo, choice.cut, slice);
+	choice.split = tti_choice_split(input, choice.algo);
+	choice.slice_bytes = tti_choice_slice(input, choice.algo, choice.split, slice);
 	*out = choice;
 	return TUTTI_OK;
 }

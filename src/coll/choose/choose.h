@@ -56,7 +56,7 @@ struct tti_choice {
 	const struct tti_algorithm *algo;
 	enum tti_choice_by by;
 	size_t slice_bytes; /* per step, <= slot_bytes */
-	struct tti_cut cut;
+	struct tti_split split;
 };
 
 /* Between hosts: the time that such a call is predicted to take by an algorithm, in as many stripes as

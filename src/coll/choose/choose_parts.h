@@ -3,7 +3,7 @@
 #define TTI_COLL_CHOOSE_PARTS_H
 
 /* Private to the choice (choose.h): choose.c takes an algorithm, choose_time.c finds the one
- * of least predicted time, choose_cut.c says how finely it cuts. */
+ * of least predicted time, choose_split.c says how finely it splits the data. */
 
 #include "coll/choose/choose.h"
 #include "coll/choose/pin.h"
@@ -36,12 +36,12 @@ const struct tti_algorithm *tti_choice_by_time(const struct tti_pin *pin,
 /* In how many stripes an algorithm does best; 0: nothing is predicted. */
 int tti_choice_stripes(const struct tti_choice_input *input, const struct tti_algorithm *algo);
 
-/* -- choose_cut.c ------------------------------------------------------------------ */
+/* -- choose_split.c ------------------------------------------------------------------ */
 
-struct tti_cut tti_choice_cut(const struct tti_choice_input *input,
-			      const struct tti_algorithm *algo);
+struct tti_split tti_choice_split(const struct tti_choice_input *input,
+				  const struct tti_algorithm *algo);
 /* Bytes of a step. slice: TUTTI_SLICE, 0: chosen. */
 size_t tti_choice_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
-			struct tti_cut cut, size_t slice);
+			struct tti_split split, size_t slice);
 
 #endif

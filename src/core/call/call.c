@@ -26,7 +26,7 @@
 /* -- What others may ask (stall.h) --------------------------------------------- */
 
 /* `args`, or the user's call that they are a part of. */
-static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t cut,
+static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t split,
 			 const struct tti_args *args)
 {
 	const enum tti_stage stage = args->stage;
@@ -47,7 +47,7 @@ static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t cut,
 							 .signature = sign,
 							 .count = tti_args_common_count(args),
 							 .packed = tti_args_pack(args),
-							 .cut = cut,
+							 .split = split,
 							 .stage = stage,
 						 });
 }
@@ -155,14 +155,14 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 	if (call->algorithm)
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
 	if (args->sides || args->part_of)
-		publish_call(comm, sign, call->cut, args);
+		publish_call(comm, sign, call->split, args);
 	else
 		tti_current_call_publish(&comm->current,
 					 &(struct tti_published_call){ .seq = comm->seq,
 								       .signature = sign,
 								       .count = call->count,
 								       .packed = call->packed,
-								       .cut = call->cut });
+								       .split = call->split });
 	if (call->is_rooted)
 		tti_roots_note(comm, call->packed, args->count, call->choice);
 	return sign;

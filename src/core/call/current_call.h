@@ -16,7 +16,7 @@ struct tti_current_call {
 	_Atomic uint32_t stage; /* enum tti_stage */
 	_Atomic uint64_t seq, signature, count;
 	_Atomic uint64_t packed; /* tti_args_pack() */
-	_Atomic uint64_t cut;    /* of its program, as tti_program_cut() packs it; 0: it has none */
+	_Atomic uint64_t split;  /* of its program, as tti_program_split() packs it; 0: it has none */
 	/* The last handoff, under comm->lock. */
 	struct tti_sides *sides;
 	uint64_t handoff_seq;
@@ -24,7 +24,7 @@ struct tti_current_call {
 
 /* The same, to be published. */
 struct tti_published_call {
-	uint64_t seq, signature, count, packed, cut;
+	uint64_t seq, signature, count, packed, split;
 	uint32_t stage;
 };
 
@@ -39,7 +39,7 @@ static inline void tti_current_call_publish(struct tti_current_call *current,
 	atomic_store_explicit(&current->stage, call->stage, memory_order_release);
 	atomic_store_explicit(&current->count, call->count, memory_order_release);
 	atomic_store_explicit(&current->packed, call->packed, memory_order_release);
-	atomic_store_explicit(&current->cut, call->cut, memory_order_release);
+	atomic_store_explicit(&current->split, call->split, memory_order_release);
 	atomic_store_explicit(&current->running, 1, memory_order_release);
 	atomic_store_explicit(&current->version, version + 2, memory_order_release);
 }

@@ -223,7 +223,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 		.algo = args->algo,
 	};
 	const struct tti_choice_kept *found;
-	struct tti_cut cut;
+	struct tti_split split;
 
 	call->nbytes = need.nbytes;
 	if (args->coll == TUTTI_HANDOFF)
@@ -235,12 +235,12 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	call->slice = found->choice.slice_bytes;
 	call->algorithm = found->choice.algo->name;
 	call->choice = found->hash;
-	cut = found->choice.cut;
+	split = found->choice.split;
 	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
 	if (tti_memory_may_serve(comm, args, need.nbytes))
 		TTI_TRY(prepare_memory(comm, &need, call));
-	call->cut = tti_program_cut(call->slice, cut, reach_of(call));
-	call->choice = tti_hash_combine(call->choice, call->cut);
+	call->split = tti_program_split(call->slice, split, reach_of(call));
+	call->choice = tti_hash_combine(call->choice, call->split);
 	return prepare_short(comm, args, call);
 }
 

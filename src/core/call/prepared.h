@@ -36,8 +36,8 @@ struct tti_prepared {
 	const char *algorithm;
 	uint64_t packed, part; /* tti_args_pack(); of its signature */
 	/* Which programs it has and how they cut the data: as ranks compare it (part holds it), and
-	 * as tti_program_cut() has it, to be named. 0: none. */
-	uint64_t choice, cut;
+	 * as tti_program_split() has it, to be named. 0: none. */
+	uint64_t choice, split;
 	size_t count;    /* as ranks compare it                          */
 	bool is_rooted;  /* it names a root that all ranks know          */
 	bool is_checked; /* and they meet before it, with TUTTI_CHECK=1 */

@@ -19,7 +19,7 @@
 #include "util/params.h"
 
 _Static_assert(sizeof(struct tti_program_key) ==
-		       sizeof(void *) + sizeof(struct tti_cut) + 2 * sizeof(int32_t),
+		       sizeof(void *) + sizeof(struct tti_split) + 2 * sizeof(int32_t),
 	       "a key has no padding");
 
 /* -- What is kept ------------------------------------------------------------------- */
@@ -171,11 +171,11 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 	TTI_TRY(tti_choose(&input, need->algo, tti_params()->slice, choice));
 	/* A row may be all there is, so each rank does a part of every row. */
 	if (choice->algo->needs_memory && need->uneven)
-		choice->cut.parts = 2;
-	kept.hash =
-		tti_hash_combine(tti_hash_bytes(choice->algo->name, strlen(choice->algo->name)),
-				 tti_program_cut(choice->slice_bytes, choice->cut, TTI_BY_SLOTS) |
-					 (choice->by == TTI_CHOICE_BY_PIN));
+		choice->split.parts = 2;
+	kept.hash = tti_hash_combine(
+		tti_hash_bytes(choice->algo->name, strlen(choice->algo->name)),
+		tti_program_split(choice->slice_bytes, choice->split, TTI_BY_SLOTS) |
+			(choice->by == TTI_CHOICE_BY_PIN));
 	if (!tti_vec_push(&comm->programs.choices, kept))
 		return tti_fail(TUTTI_ENOMEM, "choice of algorithms: out of memory");
 	tti_log(TTI_LOG_INFO, TTI_COLL,
@@ -185,7 +185,7 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 		: need->order == TTI_ORDER_RANKS ? " in the order of ranks"
 						 : " in the order of ranks in one pass",
 		wheres[need->reach], choice->algo->name, tti_choice_by_text(choice->by),
-		choice->slice_bytes, choice->cut.parts, choice->cut.stripes);
+		choice->slice_bytes, choice->split.parts, choice->split.stripes);
 	return TUTTI_OK;
 }
 
@@ -193,7 +193,7 @@ static tutti_status build(struct tti_comm *comm, const struct tti_program_key *k
 			  struct tti_executable **out)
 {
 	const struct tti_program_spec how = { .shape = comm->shape,
-					      .cut = key->cut,
+					      .split = key->split,
 					      .rank = comm->rank,
 					      .n = comm->n,
 					      .root = key->root,
@@ -252,7 +252,7 @@ tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_ne
 	choice = &programs->choices.at[i].choice;
 	key = (struct tti_program_key){
 		.algo = choice->algo,
-		.cut = choice->cut,
+		.split = choice->split,
 		.root = tti_collective_is_rooted(need->coll) ? need->root : 0,
 		.in_place = need->in_place,
 	};

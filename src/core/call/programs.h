@@ -32,7 +32,7 @@ struct tti_program_kept {
 /* No padding: keys are compared byte by byte. */
 struct tti_program_key {
 	const struct tti_algorithm *algo;
-	struct tti_cut cut;
+	struct tti_split split;
 	int32_t root, in_place;
 };
 
@@ -65,11 +65,11 @@ struct tti_program_need {
 /* How a program goes through the data: bytes of a step, parts, stripes, and how other ranks'
  * buffers are reached. */
 enum tti_program_reach { TTI_BY_SLOTS, TTI_BY_MEMORY, TTI_BY_MEMORY_FORCED, TTI_BY_COPIES };
-static inline uint64_t tti_program_cut(size_t slice_bytes, struct tti_cut cut,
-				       enum tti_program_reach reach)
+static inline uint64_t tti_program_split(size_t slice_bytes, struct tti_split split,
+					 enum tti_program_reach reach)
 {
-	return (uint64_t)slice_bytes << 26 | (uint64_t)(cut.parts & 0xfff) << 14 |
-	       (uint64_t)(cut.stripes & 0xfff) << 2 | reach;
+	return (uint64_t)slice_bytes << 26 | (uint64_t)(split.parts & 0xfff) << 14 |
+	       (uint64_t)(split.stripes & 0xfff) << 2 | reach;
 }
 
 /* The program, and what it was chosen by: until the next choice. */

@@ -16,12 +16,12 @@
 
 #define RANKS (SANITIZED ? 24 : 33)
 
-static void build_cut(const struct tti_algorithm *algo, const struct tti_shape *shape,
-		      struct tti_cut cut, int n, int root, struct tti_program *prog)
+static void build_split(const struct tti_algorithm *algo, const struct tti_shape *shape,
+			struct tti_split split, int n, int root, struct tti_program *prog)
 {
 	for (int rank = 0; rank < n; rank++) {
 		const struct tti_program_spec how = {
-			.shape = shape, .cut = cut, .rank = rank, .n = n, .root = root
+			.shape = shape, .split = split, .rank = rank, .n = n, .root = root
 		};
 
 		assert_int_equal(tti_program_build(algo, &how, &prog[rank]), TUTTI_OK);
@@ -31,7 +31,7 @@ static void build_cut(const struct tti_algorithm *algo, const struct tti_shape *
 static void build(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root,
 		  struct tti_program *prog)
 {
-	build_cut(algo, shape, (struct tti_cut){ 0 }, n, root, prog);
+	build_split(algo, shape, (struct tti_split){ 0 }, n, root, prog);
 }
 
 static void build_named(tutti_collective coll, const char *name, int n, struct tti_program *prog)
@@ -49,24 +49,24 @@ static void release(struct tti_program *prog, int n)
 }
 
 static void prove_cut(const struct tti_algorithm *algo, const struct tti_shape *shape,
-		      struct tti_cut cut, int n, int root)
+		      struct tti_split split, int n, int root)
 {
 	static const int slots[] = { 1, 2, 8 };
 	struct tti_program prog[RANKS];
 
-	build_cut(algo, shape, cut, n, root, prog);
+	build_split(algo, shape, split, n, root, prog);
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 		if (tti_program_check(prog, n, slots[i], TTI_ORDER_ANY) != TUTTI_OK)
 			fail_msg("%s %s, %d ranks, %u groups, root %d, %d parts, %d stripes: %s",
 				 tutti_collective_name(algo->coll), algo->name, n,
-				 shape ? shape->ngroups : 0, root, cut.parts, cut.stripes,
+				 shape ? shape->ngroups : 0, root, split.parts, split.stripes,
 				 tti_error_text());
 	release(prog, n);
 }
 
 static void prove(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root)
 {
-	prove_cut(algo, shape, (struct tti_cut){ 0 }, n, root);
+	prove_cut(algo, shape, (struct tti_split){ 0 }, n, root);
 }
 
 static void all_are_proven(void **state)
@@ -118,21 +118,21 @@ static void all_are_proven_in_cuts(void **state)
 				struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed++);
 				const int most = 1 + (int)(seed % (uint64_t)n);
 
-				prove_cut(algo, shape, (struct tti_cut){ 3, 0 }, n, most - 1);
-				prove_cut(algo, shape, (struct tti_cut){ 2, most }, n, n / 2);
-				prove_cut(algo, NULL, (struct tti_cut){ 2, 1 }, n, 0);
+				prove_cut(algo, shape, (struct tti_split){ 3, 0 }, n, most - 1);
+				prove_cut(algo, shape, (struct tti_split){ 2, most }, n, n / 2);
+				prove_cut(algo, NULL, (struct tti_split){ 2, 1 }, n, 0);
 				tti_shape_free(shape);
 			}
 }
 
 /* Whether the algorithm keeps an order there. */
 static bool keeps(const struct tti_algorithm *algo, const struct tti_shape *shape,
-		  struct tti_cut cut, int n, int root, enum tti_order order)
+		  struct tti_split split, int n, int root, enum tti_order order)
 {
 	struct tti_program prog[RANKS];
 	bool kept;
 
-	build_cut(algo, shape, cut, n, root, prog);
+	build_split(algo, shape, split, n, root, prog);
 	kept = tti_program_check(prog, n, 1, order) == TUTTI_OK;
 	release(prog, n);
 	return kept;
@@ -150,16 +150,16 @@ static void orders_are_kept(void **state)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
 			for (int n = 1; n <= RANKS && algo->order; n += SANITIZED && n > 5 ? 9 : 1)
 				for (int kind = 0; kind <= SHAPE_KINDS; kind++) {
-					const struct tti_cut cut = { 1 + (int)(seed % 3),
-								     (int)(seed % 4) };
+					const struct tti_split split = { 1 + (int)(seed % 3),
+									 (int)(seed % 4) };
 					struct tti_shape *shape =
 						kind < SHAPE_KINDS
 							? shape_draw(n, (enum shape_kind)kind, seed)
 							: NULL;
 					const int root = (int)(seed++ % (uint64_t)n);
 
-					if (!keeps(algo, shape, cut, n, root, algo->order) ||
-					    !keeps(algo, shape, cut, n, root, TTI_ORDER_RANKS))
+					if (!keeps(algo, shape, split, n, root, algo->order) ||
+					    !keeps(algo, shape, split, n, root, TTI_ORDER_RANKS))
 						fail_msg("%s %s, %d ranks, root %d: %s",
 							 tutti_collective_name(algo->coll),
 							 algo->name, n, root, tti_error_text());
@@ -182,7 +182,7 @@ static void others_keep_none(void **state)
 		{ TUTTI_REDUCE_SCATTER, "ring" },
 	};
 	const uint32_t hosts[] = { 0, 0, 1, 1 };
-	const struct tti_cut whole = { 0 };
+	const struct tti_split whole = { 0 };
 	struct tti_shape *shape = NULL;
 
 	(void)state;
@@ -314,12 +314,12 @@ static void least_of(const struct tti_program *prog, const struct tti_shape *sha
 
 /* No byte crosses a NIC twice: what enters and leaves each group is what has to. */
 static void crosses_least(tutti_collective coll, int n, const struct tti_shape *shape,
-			  struct tti_cut cut)
+			  struct tti_split split)
 {
 	struct tti_program prog[RANKS];
 	struct crossing found;
 
-	build_cut(tti_algorithm_find(coll, "hierarchical"), shape, cut, n, n / 2, prog);
+	build_split(tti_algorithm_find(coll, "hierarchical"), shape, split, n, n / 2, prog);
 	found = cross(prog, n, shape);
 	for (int group = 0; group < (int)shape->ngroups && shape->ngroups > 1; group++) {
 		int out = 0, in = 0;
@@ -338,7 +338,7 @@ static void hierarchies_cross_as_little_as_can_be(void **state)
 	static const tutti_collective colls[] = { TUTTI_ALL_REDUCE, TUTTI_ALL_GATHER,
 						  TUTTI_REDUCE_SCATTER, TUTTI_BROADCAST,
 						  TUTTI_REDUCE };
-	static const struct tti_cut cuts[] = { { 0, 0 }, { 4, 0 }, { 1, 2 }, { 3, 1 } };
+	static const struct tti_split cuts[] = { { 0, 0 }, { 4, 0 }, { 1, 2 }, { 3, 1 } };
 
 	(void)state;
 	for (int n = 1; n <= RANKS; n++)

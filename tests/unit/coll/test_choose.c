@@ -114,8 +114,8 @@ static void shapes_and_machines(void **state)
 	tti_shape_free(shape);
 }
 
-static struct tti_choice far_cut(tutti_collective coll, uint32_t nhosts, uint32_t size,
-				 size_t nbytes, double gbps, int oversubscribed)
+static struct tti_choice far_split(tutti_collective coll, uint32_t nhosts, uint32_t size,
+				   size_t nbytes, double gbps, int oversubscribed)
 {
 	struct tti_choice_input input = input_of(coll, (int)(nhosts * size), nbytes, (int)nhosts);
 	struct tti_tune_machine machine =
@@ -141,28 +141,28 @@ static struct tti_choice far_cut(tutti_collective coll, uint32_t nhosts, uint32_
  * there is enough to cut. */
 static void cuts(void **state)
 {
-	const struct tti_choice slow = far_cut(TUTTI_ALL_REDUCE, 4, 4, 64 * MIB, 0.125, 1);
-	const struct tti_choice fast = far_cut(TUTTI_ALL_REDUCE, 4, 4, 64 * MIB, 25, 1);
-	const struct tti_choice few = far_cut(TUTTI_ALL_REDUCE, 4, 1, 64 * KIB, 0.125, 0);
-	const struct tti_choice alone = far_cut(TUTTI_ALL_REDUCE, 4, 1, 16 * MIB, 0.125, 0);
-	const struct tti_choice own = far_cut(TUTTI_ALL_GATHER, 2, 4, 64 * MIB, 0.125, 1);
+	const struct tti_choice slow = far_split(TUTTI_ALL_REDUCE, 4, 4, 64 * MIB, 0.125, 1);
+	const struct tti_choice fast = far_split(TUTTI_ALL_REDUCE, 4, 4, 64 * MIB, 25, 1);
+	const struct tti_choice few = far_split(TUTTI_ALL_REDUCE, 4, 1, 64 * KIB, 0.125, 0);
+	const struct tti_choice alone = far_split(TUTTI_ALL_REDUCE, 4, 1, 16 * MIB, 0.125, 0);
+	const struct tti_choice own = far_split(TUTTI_ALL_GATHER, 2, 4, 64 * MIB, 0.125, 1);
 
 	(void)state;
 	assert_string_equal(slow.algo->name, "hierarchical");
-	assert_int_equal(slow.cut.stripes, 1);
-	assert_int_equal(slow.cut.parts, 8);
+	assert_int_equal(slow.split.stripes, 1);
+	assert_int_equal(slow.split.parts, 8);
 	assert_string_equal(fast.algo->name, "hierarchical");
-	assert_int_equal(fast.cut.stripes, 4);
-	assert_int_equal(few.cut.parts, 1);
+	assert_int_equal(fast.split.stripes, 4);
+	assert_int_equal(few.split.parts, 1);
 	assert_string_equal(alone.algo->name, "ring");
-	assert_int_equal(alone.cut.parts, 8);
+	assert_int_equal(alone.split.parts, 8);
 	assert_int_equal(alone.slice_bytes, 96 * KIB);
 	/* Each rank's chunk is a part. */
 	assert_string_equal(own.algo->name, "hierarchical");
-	assert_int_equal(own.cut.stripes, 1);
-	assert_int_equal(own.cut.parts, 2);
-	assert_int_equal(far_cut(TUTTI_ALL_GATHER, 2, 4, 64 * MIB, 25, 1).cut.parts, 8);
-	assert_int_equal(far_cut(TUTTI_BROADCAST, 2, 4, 64 * MIB, 0.125, 1).cut.parts, 1);
+	assert_int_equal(own.split.stripes, 1);
+	assert_int_equal(own.split.parts, 2);
+	assert_int_equal(far_split(TUTTI_ALL_GATHER, 2, 4, 64 * MIB, 25, 1).split.parts, 8);
+	assert_int_equal(far_split(TUTTI_BROADCAST, 2, 4, 64 * MIB, 0.125, 1).split.parts, 1);
 }
 
 /* Hosts of any sizes, any speed. */
@@ -186,8 +186,8 @@ static void cuts_of_uneven_hosts(void **state)
 					input.oversubscribed = oversubscribed;
 					assert_int_equal(tti_choose(&input, NULL, 0, &out),
 							 TUTTI_OK);
-					assert_in_range(out.cut.parts, 1, 8);
-					assert_in_range(out.cut.stripes, 0, 8);
+					assert_in_range(out.split.parts, 1, 8);
+					assert_in_range(out.split.stripes, 0, 8);
 				}
 		tti_shape_free(shape);
 	}
@@ -313,7 +313,7 @@ static void nothing_is_left_without(void **state)
 					assert_true(out.slice_bytes >= 1);
 					assert_true(out.slice_bytes <= input.slot_bytes);
 					assert_int_equal(out.slice_bytes % 64, 0);
-					assert_true(out.cut.parts >= 1);
+					assert_true(out.split.parts >= 1);
 				}
 }
 

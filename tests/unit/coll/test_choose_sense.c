@@ -55,7 +55,7 @@ static double time_of(const struct job *job, tutti_collective coll, size_t nbyte
 	assert_int_equal(tti_choose(&input, NULL, 0, &choice), TUTTI_OK);
 	tti_shape_free(shape);
 	assert_true(tti_tune_algo_find(choice.algo->name, &algo));
-	machine.stripes = (uint32_t)choice.cut.stripes;
+	machine.stripes = (uint32_t)choice.split.stripes;
 	assert_true(tti_tune_predict(&table.constants, &machine, coll, algo, nbytes, &time));
 	return time.us;
 }

@@ -36,7 +36,7 @@ static void build(const struct tti_algorithm *algo, int parts, int n, int root, 
 		  uint64_t seed, struct tti_program *prog)
 {
 	for (int rank = 0; rank < n; rank++) {
-		const struct tti_program_spec spec = { .cut = { parts, 0 },
+		const struct tti_program_spec spec = { .split = { parts, 0 },
 						       .rank = rank,
 						       .n = n,
 						       .root = root,

@@ -253,7 +253,7 @@ static void build(const struct tti_algorithm *algo, int n, uint64_t *random,
 	const int root = (int)draw(random, (unsigned)n), parts = 1 + (int)draw(random, 2);
 
 	for (int r = 0; r < n; r++) {
-		const struct tti_program_spec spec = { .cut = { parts, 0 },
+		const struct tti_program_spec spec = { .split = { parts, 0 },
 						       .rank = r,
 						       .n = n,
 						       .root = root,

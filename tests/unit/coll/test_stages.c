@@ -18,12 +18,12 @@
 
 #define RANKS 20
 
-static void build_cut(const struct tti_algorithm *algo, const struct tti_shape *shape,
-		      struct tti_cut cut, int n, int root, struct tti_program *prog)
+static void build_split(const struct tti_algorithm *algo, const struct tti_shape *shape,
+			struct tti_split split, int n, int root, struct tti_program *prog)
 {
 	for (int rank = 0; rank < n; rank++) {
 		const struct tti_program_spec how = {
-			.shape = shape, .cut = cut, .rank = rank, .n = n, .root = root
+			.shape = shape, .split = split, .rank = rank, .n = n, .root = root
 		};
 
 		assert_int_equal(tti_program_build(algo, &how, &prog[rank]), TUTTI_OK);
@@ -99,7 +99,7 @@ static void prove_unrolled(const struct tti_algorithm *algo, const struct tti_sh
 {
 	struct tti_program prog[RANKS], unrolled[RANKS];
 
-	build_cut(algo, shape, (struct tti_cut){ 1 + root % 2, root % 3 }, n, root, prog);
+	build_split(algo, shape, (struct tti_split){ 1 + root % 2, root % 3 }, n, root, prog);
 	for (int rank = 0; rank < n; rank++)
 		unroll(&prog[rank], blocks, behind, &unrolled[rank]);
 	if (tti_program_check(unrolled, n, 1, TTI_ORDER_ANY) != TUTTI_OK)
@@ -174,8 +174,8 @@ static void chunks_of_any_length_find_their_way(void **state)
 	for (int round = 0; round < 1000; round++) {
 		const int call = round % 3, n = 1 + round % PAIRS_RANKS;
 
-		build_cut(tti_algorithm_find(calls[call].coll, calls[call].name), NULL,
-			  (struct tti_cut){ 0 }, n, round % n, prog);
+		build_split(tti_algorithm_find(calls[call].coll, calls[call].name), NULL,
+			    (struct tti_split){ 0 }, n, round % n, prog);
 		for (int chunk = 0; chunk < prog->nchunks; chunk++) {
 			random = tti_hash_combine(random, (uint64_t)round);
 			/* Many are empty. */

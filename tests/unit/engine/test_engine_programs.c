@@ -32,7 +32,7 @@ static void try_one(const struct tti_algorithm *algo, int n, int shape, uint64_t
 		.n = n,
 		.root = tti_collective_is_rooted(algo->coll) ? (int)(seed % (uint64_t)n) : 0,
 		.shape = shape,
-		.cut = { .parts = 1 + (int)(seed / 3 % 3), .stripes = (int)(seed / 9 % 3) },
+		.split = { .parts = 1 + (int)(seed / 3 % 3), .stripes = (int)(seed / 9 % 3) },
 		.seed = seed,
 	};
 	struct bed_config bed;

@@ -31,10 +31,10 @@ static size_t groups_of(const struct tti_choice_input *input, const struct tti_a
 /* Of a ring between hosts: a message takes one lane of its link, and for the last one the
  * others wait. So messages are a small part of what goes over a link. */
 static size_t ring_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
-			 struct tti_cut cut, size_t most)
+			 struct tti_split split, size_t most)
 {
 	const size_t groups = groups_of(input, algo);
-	const size_t links = cut.stripes > 1 ? (size_t)cut.stripes : 1;
+	const size_t links = split.stripes > 1 ? (size_t)split.stripes : 1;
 	const size_t passed = input->nbytes / groups * (groups - 1) / links;
 	const size_t times = input->coll == TUTTI_ALL_REDUCE ? 2 : 1;
 
@@ -51,7 +51,7 @@ static bool is_pair(const struct tti_choice_input *input)
 }
 
 static size_t choose_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
-			   struct tti_cut cut)
+			   struct tti_split split)
 {
 	const bool direct = algo->traits & (TTI_TRAIT_DIRECT | TTI_TRAIT_GROUPS);
 	const size_t step = is_pair(input) ? TTI_PAIR_SLICE : TTI_DIRECT_SLICE;
@@ -59,7 +59,7 @@ static size_t choose_slice(const struct tti_choice_input *input, const struct tt
 		direct ? clamp(step, SLICE_LEAST, input->slot_bytes) : input->slot_bytes;
 
 	if (input->nhosts > 1 && algo->traits & TTI_TRAIT_RING)
-		return ring_slice(input, algo, cut, most);
+		return ring_slice(input, algo, split, most);
 	if (algo->traits & TTI_TRAIT_PIPELINE &&
 	    (input->nhosts > 1 || !(algo->traits & TTI_TRAIT_GROUPS)))
 		return clamp(input->nbytes / (PIPELINE_BLOCKS * (size_t)input->n), SLICE_LEAST,
@@ -91,21 +91,22 @@ static int choose_parts(const struct tti_choice_input *input, const struct tti_a
 	return (int)parts;
 }
 
-struct tti_cut tti_choice_cut(const struct tti_choice_input *input,
-			      const struct tti_algorithm *algo)
+struct tti_split tti_choice_split(const struct tti_choice_input *input,
+				  const struct tti_algorithm *algo)
 {
-	struct tti_cut cut = { 0 };
+	struct tti_split split = { 0 };
 
 	if (input->nhosts > 1 && algo->traits & TTI_TRAIT_GROUPS && tti_choice_knows_hosts(input))
-		cut.stripes = tti_choice_stripes(input, algo);
-	cut.parts = choose_parts(input, algo, cut.stripes);
-	return cut;
+		split.stripes = tti_choice_stripes(input, algo);
+	split.parts = choose_parts(input, algo, split.stripes);
+	return split;
 }
 
 size_t tti_choice_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
-			struct tti_cut cut, size_t slice)
+			struct tti_split split, size_t slice)
 {
-	size_t nbytes = slice ? clamp(slice, 1, input->slot_bytes) : choose_slice(input, algo, cut);
+	size_t nbytes =
+		slice ? clamp(slice, 1, input->slot_bytes) : choose_slice(input, algo, split);
 
 	if (nbytes > SLICE_ALIGN)
 		nbytes -= nbytes % SLICE_ALIGN;
