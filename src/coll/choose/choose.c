@@ -16,8 +16,8 @@
  * has a core; COPIED_CROWDED: it has not. What their rows do not decide is decided as for any one host. */
 enum where { ONE_HOST, CROWDED, OWN_CORES, COPIED, COPIED_CROWDED };
 
-/* For one host. The first row that fits is taken. If a pin excludes what it names, the search
- * goes on, so the last rows of a collective are also its second choices. */
+/* For one host. The first row that fits is taken. If TUTTI_ALGO excludes what it names, the
+ * search goes on, so the last rows of a collective are also its second choices. */
 struct rule {
 	tutti_collective coll;
 	enum where where;
@@ -100,15 +100,15 @@ static const struct tti_algorithm *supplied(const struct tti_choice_input *input
 	return input->file >= 0 && input->files ? &input->files->files.at[input->file]->algo : NULL;
 }
 
-/* The first of the pin's list that can be used; NULL: none. */
-static const struct tti_algorithm *pinned(const struct tti_pin *pin,
-					  const struct tti_choice_input *input)
+/* The first of the forced algorithms that can be used; NULL: none. */
+static const struct tti_algorithm *first_forced(const struct tti_forced *forced,
+						const struct tti_choice_input *input)
 {
 	const struct tti_algorithm *algo = supplied(input), *best = NULL;
 	int first = -1;
 
 	for (int i = algo ? -1 : 0; (algo = i < 0 ? algo : tti_algorithm_at(input->coll, i)); i++) {
-		const int at = tti_pin_find(pin, input->files, algo);
+		const int at = tti_forced_find(forced, input->files, algo);
 
 		if (at < 0 || !tti_choice_fits(algo, input) || (best && at >= first))
 			continue;
@@ -119,7 +119,7 @@ static const struct tti_algorithm *pinned(const struct tti_pin *pin,
 }
 
 /* By the tuning file; NULL: it says nothing. */
-static const struct tti_algorithm *by_file(const struct tti_pin *pin,
+static const struct tti_algorithm *by_file(const struct tti_forced *forced,
 					   const struct tti_choice_input *input)
 {
 	for (uint32_t i = 0; input->tune && i < input->tune->nrules; i++) {
@@ -129,7 +129,7 @@ static const struct tti_algorithm *by_file(const struct tti_pin *pin,
 
 		if (tti_tune_rule_fits(rule, input->coll, input->nbytes, (uint32_t)input->n,
 				       (uint32_t)input->nhosts, input->reach) &&
-		    tti_choice_usable(pin, input, algo))
+		    tti_choice_usable(forced, input, algo))
 			return algo;
 	}
 	return NULL;
@@ -168,8 +168,8 @@ static bool applies(const struct rule *rule, const struct tti_choice_input *inpu
 	return false;
 }
 
-/* By the rules, without what the pin excludes; NULL: it excludes all. */
-static const struct tti_algorithm *by_rules(const struct tti_pin *pin,
+/* By the rules, without what TUTTI_ALGO excludes; NULL: it excludes all. */
+static const struct tti_algorithm *by_rules(const struct tti_forced *forced,
 					    const struct tti_choice_input *input)
 {
 	const struct tti_algorithm *algo;
@@ -178,11 +178,11 @@ static const struct tti_algorithm *by_rules(const struct tti_pin *pin,
 		if (!applies(&rules[i], input))
 			continue;
 		algo = tti_algorithm_find(input->coll, rules[i].algorithm);
-		if (tti_choice_usable(pin, input, algo))
+		if (tti_choice_usable(forced, input, algo))
 			return algo;
 	}
 	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++)
-		if (tti_choice_usable(pin, input, algo))
+		if (tti_choice_usable(forced, input, algo))
 			return algo;
 	return NULL;
 }
@@ -215,7 +215,7 @@ static bool pays_by_socket(const struct tti_choice_input *input, const struct tt
 
 /* The first that works where the data lies, as all ranks address it; NULL: none. A barrier has none, and
  * is as fast by messages. */
-static const struct tti_algorithm *in_memory(const struct tti_pin *pin,
+static const struct tti_algorithm *in_memory(const struct tti_forced *forced,
 					     const struct tti_choice_input *input)
 {
 	const struct tti_algorithm *algo;
@@ -223,87 +223,88 @@ static const struct tti_algorithm *in_memory(const struct tti_pin *pin,
 	if (input->reach != TTI_REACH_MAPPED || input->coll == TUTTI_BARRIER)
 		return NULL;
 	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++)
-		if (algo->needs_memory && tti_choice_usable(pin, input, algo))
+		if (algo->needs_memory && tti_choice_usable(forced, input, algo))
 			return algo;
 	return NULL;
 }
 
-/* Whether a pin names algorithms that need memory, and no other that can be used. */
-static bool asks_for_memory(const struct tti_pin *pin, const struct tti_choice_input *input)
+/* Whether the forced algorithms need memory, but for those that cannot be used. */
+static bool asks_for_memory(const struct tti_forced *forced, const struct tti_choice_input *input)
 {
 	struct tti_choice_input reaching = *input;
 	const struct tti_algorithm *algo;
 
 	reaching.reach = TTI_REACH_MAPPED;
-	algo = pin->at && !pin->excludes ? pinned(pin, &reaching) : NULL;
+	algo = forced->at && !forced->excludes ? first_forced(forced, &reaching) : NULL;
 	return algo && algo->needs_memory && input->reach == TTI_REACH_SLOTS;
 }
 
-/* Which algorithm without a pin that names one. */
-static const struct tti_algorithm *
-decide(const struct tti_pin *pin, const struct tti_choice_input *input, enum tti_choice_by *by)
+/* Which algorithm, where none is forced. */
+static const struct tti_algorithm *decide(const struct tti_forced *forced,
+					  const struct tti_choice_input *input,
+					  enum tti_choice_by *by)
 {
 	const struct tti_algorithm *algo = supplied(input), *sockets;
 
 	*by = TTI_CHOICE_BY_ALGO_FILE;
-	if (tti_choice_usable(pin, input, algo))
+	if (tti_choice_usable(forced, input, algo))
 		return algo;
 	*by = TTI_CHOICE_BY_TUNE_FILE;
-	algo = by_file(pin, input);
+	algo = by_file(forced, input);
 	if (algo)
 		return algo;
 	*by = TTI_CHOICE_BY_RULE;
-	algo = in_memory(pin, input);
+	algo = in_memory(forced, input);
 	if (algo)
 		return algo;
 	*by = TTI_CHOICE_BY_MODEL;
-	algo = input->nhosts > 1 ? tti_choice_by_time(pin, input) : NULL;
+	algo = input->nhosts > 1 ? tti_choice_by_time(forced, input) : NULL;
 	if (algo)
 		return algo;
 	*by = TTI_CHOICE_BY_RULE;
-	algo = by_rules(pin, input);
+	algo = by_rules(forced, input);
 	sockets = tti_algorithm_find(input->coll, "hierarchical");
-	return algo && input->nhosts <= 1 && tti_choice_usable(pin, input, sockets) &&
+	return algo && input->nhosts <= 1 && tti_choice_usable(forced, input, sockets) &&
 			       pays_by_socket(input, algo)
 		       ? sockets
 		       : algo;
 }
 
-/* Who may have asked for the algorithms of a pin. */
+/* Who may have forced algorithms. */
 #define ASKERS "(TUTTI_ALGO, config.algo or tutti_comm_set_algorithm())"
 
-static tutti_status fail_order(const struct tti_choice_input *input, const char *pin_text)
+static tutti_status fail_order(const struct tti_choice_input *input, const char *algo_text)
 {
 	char names[200];
 
-	tti_pin_list(input->coll, input->order, input->files, names, sizeof(names));
+	tti_forced_names(input->coll, input->order, input->files, names, sizeof(names));
 	return tti_fail(
 		TUTTI_EINVAL,
 		"\"%.80s\" " ASKERS " leaves no algorithm for %s of %d ranks that reduces in the "
 		"order of ranks%s, as this call must (reproducible, or an operator that does not "
 		"commute): add one of %s",
-		pin_text, tutti_collective_name(input->coll), input->n,
+		algo_text, tutti_collective_name(input->coll), input->n,
 		input->order == TTI_ORDER_ONE_PASS ? " in one pass" : "", names);
 }
 
-tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_text, size_t slice,
+tutti_status tti_choose(const struct tti_choice_input *input, const char *algo_text, size_t slice,
 			struct tti_choice *out)
 {
-	struct tti_pin pin;
-	struct tti_choice choice = { .by = TTI_CHOICE_BY_PIN };
+	struct tti_forced forced;
+	struct tti_choice choice = { .by = TTI_CHOICE_FORCED };
 
-	TTI_TRY(tti_pin_read(pin_text, input->coll, input->nbytes, input->files, &pin));
+	TTI_TRY(tti_forced_read(algo_text, input->coll, input->nbytes, input->files, &forced));
 	/* Where its buffers are not reached a call still has to be made. */
-	if (asks_for_memory(&pin, input) && !pinned(&pin, input))
-		pin = (struct tti_pin){ 0 };
-	choice.algo =
-		pin.at && !pin.excludes ? pinned(&pin, input) : decide(&pin, input, &choice.by);
-	if (!choice.algo && pin.at && input->order != TTI_ORDER_ANY)
-		return fail_order(input, pin_text);
-	if (!choice.algo && pin.at)
+	if (asks_for_memory(&forced, input) && !first_forced(&forced, input))
+		forced = (struct tti_forced){ 0 };
+	choice.algo = forced.at && !forced.excludes ? first_forced(&forced, input)
+						    : decide(&forced, input, &choice.by);
+	if (!choice.algo && forced.at && input->order != TTI_ORDER_ANY)
+		return fail_order(input, algo_text);
+	if (!choice.algo && forced.at)
 		return tti_fail(TUTTI_EINVAL,
 				"\"%.80s\" " ASKERS " leaves no algorithm for %s of %d ranks",
-				pin_text, tutti_collective_name(input->coll), input->n);
+				algo_text, tutti_collective_name(input->coll), input->n);
 	if (!choice.algo)
 		return tti_fail(TUTTI_EINTERNAL, "no algorithm for %s",
 				tutti_collective_name(input->coll));
@@ -313,28 +314,28 @@ tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_te
 	return TUTTI_OK;
 }
 
-tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *pin_text,
+tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *algo_text,
 			     const struct tti_algo_files *files, unsigned *out)
 {
-	struct tti_pin pin;
+	struct tti_forced forced;
 	int memory, direct;
 	bool by_memory, by_messages;
 
 	*out = TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY;
-	TTI_TRY(tti_pin_read(pin_text, coll, nbytes, files, &pin));
-	if (!pin.at)
+	TTI_TRY(tti_forced_read(algo_text, coll, nbytes, files, &forced));
+	if (!forced.at)
 		return TUTTI_OK;
-	memory = tti_pin_find(&pin, files, tti_algorithm_find(coll, "memory"));
-	direct = tti_pin_find(&pin, files, tti_algorithm_find(coll, "direct"));
-	by_memory = (memory >= 0) != pin.excludes;
-	by_messages = (direct >= 0) != pin.excludes;
+	memory = tti_forced_find(&forced, files, tti_algorithm_find(coll, "memory"));
+	direct = tti_forced_find(&forced, files, tti_algorithm_find(coll, "direct"));
+	by_memory = (memory >= 0) != forced.excludes;
+	by_messages = (direct >= 0) != forced.excludes;
 	if (by_memory && by_messages && direct < memory)
 		by_memory = false;
-	*out = (by_messages || pin.for_all ? TTI_SEND_BY_MESSAGES : 0) |
-	       (by_memory ? TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED : 0);
+	*out = (by_messages || forced.for_all ? TTI_SEND_BY_MESSAGES : 0) |
+	       (by_memory ? TTI_SEND_BY_MEMORY | TTI_SEND_IS_FORCED : 0);
 	return *out ? TUTTI_OK
 		    : tti_fail(TUTTI_EINVAL, "\"%.80s\" " ASKERS " leaves no algorithm for %s",
-			       pin_text, tutti_collective_name(coll));
+			       algo_text, tutti_collective_name(coll));
 }
 
 const char *tti_choice_by_text(enum tti_choice_by by)
@@ -344,7 +345,7 @@ const char *tti_choice_by_text(enum tti_choice_by by)
 		[TTI_CHOICE_BY_MODEL] = "predicted",
 		[TTI_CHOICE_BY_TUNE_FILE] = "tune file",
 		[TTI_CHOICE_BY_ALGO_FILE] = "TUTTI_ALGO_FILE",
-		[TTI_CHOICE_BY_PIN] = "TUTTI_ALGO",
+		[TTI_CHOICE_FORCED] = "TUTTI_ALGO",
 	};
 
 	return texts[by];

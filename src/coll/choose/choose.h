@@ -2,7 +2,7 @@
 #ifndef TTI_COLL_CHOOSE_H
 #define TTI_COLL_CHOOSE_H
 
-/* Which algorithm, in which slices, for a call: what a pin names; else the user's own that is
+/* Which algorithm, in which slices, for a call: a forced one; else the user's own that is
  * for it; a rule of the tuning file; between hosts, the least time that plan/tune.h predicts; on
  * one host what was measured best. Pure: the same on all ranks, as it looks at nothing that
  * differs between them. */
@@ -47,7 +47,7 @@ enum tti_choice_by {
 	TTI_CHOICE_BY_MODEL,     /* least predicted time            */
 	TTI_CHOICE_BY_TUNE_FILE, /* a rule of the tuning file       */
 	TTI_CHOICE_BY_ALGO_FILE, /* the user's own                  */
-	TTI_CHOICE_BY_PIN,       /* TUTTI_ALGO names it             */
+	TTI_CHOICE_FORCED,       /* TUTTI_ALGO names it             */
 };
 /* "measured", "predicted", or the variable. */
 const char *tti_choice_by_text(enum tti_choice_by by);
@@ -64,20 +64,20 @@ struct tti_choice {
 bool tti_choice_predict(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			struct tti_tune_time *out);
 
-/* `pin` is TUTTI_ALGO (pin.h) or NULL; `slice` TUTTI_SLICE or 0. TUTTI_EINVAL names what is
- * wrong with the pin, or says that nothing it leaves keeps the order. */
-TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, const char *pin,
+/* `forced` is TUTTI_ALGO (forced.h) or NULL; `slice` is TUTTI_SLICE or 0. TUTTI_EINVAL names what is
+ * wrong with `forced`, or says that no algorithm that it leaves keeps the order. */
+TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, const char *forced,
 				      size_t slice, struct tti_choice *out);
 
 /* Ways of a send, or of a handoff; a receiver, which takes either, must know what it may get. */
 #define TTI_SEND_BY_MESSAGES 1u
 #define TTI_SEND_BY_MEMORY \
 	2u /* where the receiver reaches the data, else by messages, if that is left */
-#define TTI_SEND_IS_PINNED 4u /* by memory however it is reached, and however short it is */
+#define TTI_SEND_IS_FORCED 4u /* by memory however it is reached, and however short it is */
 
-/* Those that a pin leaves a send (send_recv) or a handoff of so many bytes: what is named for all
+/* Those that TUTTI_ALGO leaves a send (send_recv) or a handoff of so many bytes: what is named for all
  * collectives alone is taken where it can be. TUTTI_EINVAL as above. */
-TUTTI_CHECKED tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *pin,
+TUTTI_CHECKED tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *forced,
 					   const struct tti_algo_files *files, unsigned *out);
 
 #endif

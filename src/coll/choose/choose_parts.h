@@ -6,7 +6,7 @@
  * of least predicted time, choose_split.c says how finely it splits the data. */
 
 #include "coll/choose/choose.h"
-#include "coll/choose/pin.h"
+#include "coll/choose/forced.h"
 
 /* Whether an algorithm can serve the call. */
 static inline bool tti_choice_fits(const struct tti_algorithm *algo,
@@ -16,13 +16,13 @@ static inline bool tti_choice_fits(const struct tti_algorithm *algo,
 	       (!algo->needs_memory || input->reach != TTI_REACH_SLOTS);
 }
 
-/* ... and the pin does not exclude it. NULL: false. */
-static inline bool tti_choice_usable(const struct tti_pin *pin,
+/* ... and TUTTI_ALGO does not exclude it. NULL: false. */
+static inline bool tti_choice_usable(const struct tti_forced *forced,
 				     const struct tti_choice_input *input,
 				     const struct tti_algorithm *algo)
 {
 	return algo && tti_choice_fits(algo, input) &&
-	       !(pin->excludes && tti_pin_find(pin, input->files, algo) >= 0);
+	       !(forced->excludes && tti_forced_find(forced, input->files, algo) >= 0);
 }
 
 /* -- choose_time.c ----------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static inline bool tti_choice_usable(const struct tti_pin *pin,
  * on one machine, each is one. */
 bool tti_choice_knows_hosts(const struct tti_choice_input *input);
 /* The least predicted time, of equal ones the first in the table; NULL: none is predicted. */
-const struct tti_algorithm *tti_choice_by_time(const struct tti_pin *pin,
+const struct tti_algorithm *tti_choice_by_time(const struct tti_forced *forced,
 					       const struct tti_choice_input *input);
 /* In how many stripes an algorithm does best; 0: nothing is predicted. */
 int tti_choice_stripes(const struct tti_choice_input *input, const struct tti_algorithm *algo);

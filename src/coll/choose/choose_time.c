@@ -81,7 +81,7 @@ static bool predict(const struct tti_choice_input *input, struct tti_tune_machin
 	return found;
 }
 
-const struct tti_algorithm *tti_choice_by_time(const struct tti_pin *pin,
+const struct tti_algorithm *tti_choice_by_time(const struct tti_forced *forced,
 					       const struct tti_choice_input *input)
 {
 	const struct tti_tune_machine machine = machine_of(input);
@@ -91,7 +91,7 @@ const struct tti_algorithm *tti_choice_by_time(const struct tti_pin *pin,
 	int stripes;
 
 	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++) {
-		if (!tti_choice_usable(pin, input, algo) || !suits_hosts(input, algo) ||
+		if (!tti_choice_usable(forced, input, algo) || !suits_hosts(input, algo) ||
 		    !predict(input, machine, algo, &time, &stripes) || (best && time.us >= least))
 			continue;
 		best = algo;

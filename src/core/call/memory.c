@@ -84,7 +84,7 @@ tutti_status tti_memory_ways(const struct tti_comm *comm, tutti_collective coll,
 	/* Nothing is nowhere. */
 	if (nbytes == 0)
 		*out = TTI_SEND_BY_MESSAGES;
-	else if (nbytes < tti_params()->registered_least && !(*out & TTI_SEND_IS_PINNED))
+	else if (nbytes < tti_params()->registered_least && !(*out & TTI_SEND_IS_FORCED))
 		*out &= ~TTI_SEND_BY_MEMORY;
 	return TUTTI_OK;
 }
@@ -96,7 +96,7 @@ tutti_status tti_memory_offer(const struct tti_comm *comm, unsigned ways, int pe
 
 	if (ways & TTI_SEND_BY_MEMORY && port->transport->memory &&
 	    port->transport->memory->name(port, data, nbytes, out) &&
-	    (out->reach == TTI_REACH_MAPPED || ways & TTI_SEND_IS_PINNED ||
+	    (out->reach == TTI_REACH_MAPPED || ways & TTI_SEND_IS_FORCED ||
 	     tti_params()->reach == TTI_WISH_COPIED))
 		return TUTTI_OK;
 	*out = (struct tti_memory_name){ 0 };

@@ -180,7 +180,7 @@ static tutti_status find_in_memory(struct tti_comm *comm, struct tti_program_nee
 	need->reach = reach;
 	TTI_TRY(tti_programs_get(comm, need, &found, &bound));
 	call->choice = tti_hash_combine(call->choice, found->hash);
-	is_forced = found->choice.by == TTI_CHOICE_BY_PIN;
+	is_forced = found->choice.by == TTI_CHOICE_FORCED;
 	*takes = found->choice.algo->needs_memory &&
 		 (is_forced || need->nbytes >= tti_params()->registered_least);
 	if (*takes) {
@@ -205,7 +205,7 @@ static tutti_status prepare_memory(struct tti_comm *comm, struct tti_program_nee
 static tutti_status prepare_handoff(struct tti_comm *comm, struct tti_prepared *call)
 {
 	TTI_TRY(tti_memory_ways(comm, TUTTI_HANDOFF, call->nbytes, &call->ways));
-	call->is_forced = call->ways & TTI_SEND_IS_PINNED;
+	call->is_forced = call->ways & TTI_SEND_IS_FORCED;
 	call->maps = call->ways & TTI_SEND_BY_MEMORY && comm->memory.reaches_all;
 	call->copies = call->maps && (call->is_forced || asks_for_copies(comm));
 	return TUTTI_OK;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coll/choose/pin.h"
+#include "coll/choose/forced.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
@@ -175,7 +175,7 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 	kept.hash = tti_hash_combine(
 		tti_hash_bytes(choice->algo->name, strlen(choice->algo->name)),
 		tti_program_split(choice->slice_bytes, choice->split, TTI_BY_SLOTS) |
-			(choice->by == TTI_CHOICE_BY_PIN));
+			(choice->by == TTI_CHOICE_FORCED));
 	if (!tti_vec_push(&comm->programs.choices, kept))
 		return tti_fail(TUTTI_ENOMEM, "choice of algorithms: out of memory");
 	tti_log(TTI_LOG_INFO, TTI_COLL,
@@ -284,11 +284,12 @@ static const char *text_of(struct tti_comm *comm, const char *algo)
 static tutti_status set_algorithm(struct tti_comm *comm, const char *algo)
 {
 	const char *text = comm->algo;
-	struct tti_pin pin;
+	struct tti_forced forced;
 
 	TTI_TRY(tti_comm_usable(comm));
 	/* The whole text is looked at, whatever the collective. */
-	if (algo && tti_pin_read(algo, TUTTI_BARRIER, 0, comm->tuning.files, &pin) != TUTTI_OK) {
+	if (algo &&
+	    tti_forced_read(algo, TUTTI_BARRIER, 0, comm->tuning.files, &forced) != TUTTI_OK) {
 		char why[TTI_ERROR_TEXT];
 
 		(void)snprintf(why, sizeof(why), "%s", tti_error_text());

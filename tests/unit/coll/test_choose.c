@@ -22,12 +22,13 @@ static struct tti_choice_input input_of(tutti_collective coll, int n, size_t nby
 	};
 }
 
-static const char *choice(tutti_collective coll, int n, size_t nbytes, int nhosts, const char *pin)
+static const char *choice(tutti_collective coll, int n, size_t nbytes, int nhosts,
+			  const char *forced)
 {
 	const struct tti_choice_input input = input_of(coll, n, nbytes, nhosts);
 	struct tti_choice out = { 0 };
 
-	if (tti_choose(&input, pin, 0, &out) != TUTTI_OK)
+	if (tti_choose(&input, forced, 0, &out) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	assert_int_equal(out.algo->coll, coll);
 	return out.algo->name;
@@ -47,18 +48,18 @@ static void defaults(void **state)
 	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 1, NULL), "exchange");
 }
 
-static const char *chosen(const struct tti_choice_input *input, const char *pin)
+static const char *chosen(const struct tti_choice_input *input, const char *forced)
 {
 	struct tti_choice out = { 0 };
 
-	if (tti_choose(input, pin, 0, &out) != TUTTI_OK)
+	if (tti_choose(input, forced, 0, &out) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	return out.algo->name;
 }
 
 /* Between hosts of `size` ranks each. */
 static const char *far_choice(tutti_collective coll, uint32_t nhosts, uint32_t size, size_t nbytes,
-			      const char *pin)
+			      const char *forced)
 {
 	struct tti_choice_input input = input_of(coll, (int)(nhosts * size), nbytes, (int)nhosts);
 	uint32_t group_of[64];
@@ -69,7 +70,7 @@ static const char *far_choice(tutti_collective coll, uint32_t nhosts, uint32_t s
 		group_of[rank] = rank / size;
 	assert_int_equal(tti_shape_of_groups(group_of, nhosts * size, &shape), TUTTI_OK);
 	input.shape = shape;
-	name = chosen(&input, pin);
+	name = chosen(&input, forced);
 	tti_shape_free(shape);
 	return name;
 }
@@ -357,7 +358,7 @@ static void slices_of_two(void **state)
 	}
 }
 
-static void pins(void **state)
+static void forced_algorithms(void **state)
 {
 	(void)state;
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:ring"), "ring");
@@ -404,11 +405,11 @@ static void pins_by_size_and_for_all(void **state)
 			    "hierarchical");
 }
 
-static enum tti_choice_by decided_by(const struct tti_choice_input *input, const char *pin)
+static enum tti_choice_by decided_by(const struct tti_choice_input *input, const char *forced)
 {
 	struct tti_choice out = { 0 };
 
-	assert_int_equal(tti_choose(input, pin, 0, &out), TUTTI_OK);
+	assert_int_equal(tti_choose(input, forced, 0, &out), TUTTI_OK);
 	return out.by;
 }
 
@@ -430,12 +431,12 @@ static void who_decided_is_said(void **state)
 	tti_tune_table_free(tune);
 }
 
-static void refused(const char *pin, const char *expected)
+static void refused(const char *forced, const char *expected)
 {
 	const struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 4, 8, 1);
 	struct tti_choice out;
 
-	assert_int_equal(tti_choose(&input, pin, 0, &out), TUTTI_EINVAL);
+	assert_int_equal(tti_choose(&input, forced, 0, &out), TUTTI_EINVAL);
 	if (!strstr(tti_error_text(), expected))
 		fail_msg("expected \"%s\", is \"%s\"", expected, tti_error_text());
 }
@@ -474,17 +475,17 @@ static void mistakes_in_pins_are_named(void **state)
 static void ways_of_a_handoff(void **state)
 {
 	static const struct {
-		const char *pin;
+		const char *forced;
 		unsigned ways;
 	} cases[] = {
 		{ NULL, TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY },
 		{ "send_recv:direct", TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY },
 		{ "handoff:direct", TTI_SEND_BY_MESSAGES },
 		{ "handoff:^memory", TTI_SEND_BY_MESSAGES },
-		{ "handoff:memory", TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED },
+		{ "handoff:memory", TTI_SEND_BY_MEMORY | TTI_SEND_IS_FORCED },
 		{ "handoff:memory,direct",
-		  TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED },
-		{ "memory", TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED },
+		  TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY | TTI_SEND_IS_FORCED },
+		{ "memory", TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY | TTI_SEND_IS_FORCED },
 		{ "memory;handoff:direct", TTI_SEND_BY_MESSAGES },
 	};
 
@@ -492,14 +493,14 @@ static void ways_of_a_handoff(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		unsigned ways;
 
-		assert_int_equal(tti_choose_ways(TUTTI_HANDOFF, 8, cases[i].pin, NULL, &ways),
+		assert_int_equal(tti_choose_ways(TUTTI_HANDOFF, 8, cases[i].forced, NULL, &ways),
 				 TUTTI_OK);
 		assert_int_equal(ways, cases[i].ways);
 	}
 }
 
 static const char *ordered_choice(struct tti_choice_input input, enum tti_order order,
-				  const uint32_t *group_of, const char *pin)
+				  const uint32_t *group_of, const char *forced)
 {
 	struct tti_shape *shape = NULL;
 	const char *name;
@@ -507,7 +508,7 @@ static const char *ordered_choice(struct tti_choice_input input, enum tti_order 
 	input.order = order;
 	assert_int_equal(tti_shape_of_groups(group_of, (uint32_t)input.n, &shape), TUTTI_OK);
 	input.shape = shape;
-	name = chosen(&input, pin);
+	name = chosen(&input, forced);
 	tti_shape_free(shape);
 	return name;
 }
@@ -582,7 +583,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_left_without),
 		cmocka_unit_test(slices),
 		cmocka_unit_test(slices_of_two),
-		cmocka_unit_test(pins),
+		cmocka_unit_test(forced_algorithms),
 		cmocka_unit_test(pins_by_size_and_for_all),
 		cmocka_unit_test(who_decided_is_said),
 		cmocka_unit_test(mistakes_in_pins_are_named),

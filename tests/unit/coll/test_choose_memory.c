@@ -14,7 +14,7 @@
 #include "util/error.h"
 
 static struct tti_choice choose(tutti_collective coll, int n, size_t nbytes, enum tti_order order,
-				enum tti_reach reach, const char *pin)
+				enum tti_reach reach, const char *forced)
 {
 	const struct tti_choice_input input = { .coll = coll,
 						.n = n,
@@ -25,14 +25,14 @@ static struct tti_choice choose(tutti_collective coll, int n, size_t nbytes, enu
 						.slot_bytes = 1 << 18 };
 	struct tti_choice out = { 0 };
 
-	if (tti_choose(&input, pin, 0, &out) != TUTTI_OK)
+	if (tti_choose(&input, forced, 0, &out) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	return out;
 }
 
-static const char *name(tutti_collective coll, enum tti_reach reach, const char *pin)
+static const char *name(tutti_collective coll, enum tti_reach reach, const char *forced)
 {
-	return choose(coll, 4, 1 << 20, TTI_ORDER_ANY, reach, pin).algo->name;
+	return choose(coll, 4, 1 << 20, TTI_ORDER_ANY, reach, forced).algo->name;
 }
 
 /* Where all reach all buffers it is taken, for every size, number of ranks and order that it is
@@ -61,20 +61,23 @@ static void it_is_taken_where_it_can_be(void **state)
 /* Whatever is asked for, it is not taken where a buffer is not reached. */
 static void it_is_never_taken_elsewhere(void **state)
 {
-	static const char *const pins[] = { NULL, "memory", "^direct", "^exchange,direct,flat" };
+	static const char *const forced_algorithms[] = { NULL, "memory", "^direct",
+							 "^exchange,direct,flat" };
 
 	(void)state;
 	for (int coll = 0; coll < TUTTI_BARRIER; coll++)
-		for (size_t pin = 0; pin < sizeof(pins) / sizeof(pins[0]); pin++)
+		for (size_t forced = 0;
+		     forced < sizeof(forced_algorithms) / sizeof(forced_algorithms[0]); forced++)
 			for (int n = 1; n <= 200; n += 13) {
 				/* Nothing else is left of a few. */
 				const bool all = coll == TUTTI_REDUCE || coll == TUTTI_ALL_REDUCE ||
 						 coll == TUTTI_BROADCAST;
 
-				if (pin == 3 && !all)
+				if (forced == 3 && !all)
 					continue;
 				assert_false(choose((tutti_collective)coll, n, 1 << 20,
-						    TTI_ORDER_ANY, TTI_REACH_SLOTS, pins[pin])
+						    TTI_ORDER_ANY, TTI_REACH_SLOTS,
+						    forced_algorithms[forced])
 						     .algo->needs_memory);
 			}
 }
@@ -91,7 +94,7 @@ static void pins_go_before_it(void **state)
 	assert_string_equal(name(TUTTI_ALL_REDUCE, TTI_REACH_SLOTS, "memory"), "direct");
 	assert_int_equal(
 		choose(TUTTI_ALL_REDUCE, 4, 1 << 20, TTI_ORDER_ANY, TTI_REACH_MAPPED, "memory").by,
-		TTI_CHOICE_BY_PIN);
+		TTI_CHOICE_FORCED);
 	assert_int_equal(
 		choose(TUTTI_ALL_REDUCE, 4, 1 << 20, TTI_ORDER_ANY, TTI_REACH_SLOTS, "memory").by,
 		TTI_CHOICE_BY_RULE);

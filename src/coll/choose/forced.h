@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_COLL_PIN_H
-#define TTI_COLL_PIN_H
+#ifndef TTI_COLL_FORCED_H
+#define TTI_COLL_FORCED_H
 
-/* What TUTTI_ALGO says. Entries stand between semicolons:
+/* Forced algorithms: what TUTTI_ALGO says. Entries stand between semicolons:
  *
  *     all_reduce:ring,tree       only these, in order of preference
  *     broadcast:^binomial,chain  all but these
@@ -21,7 +21,7 @@
 #include "coll/files/algo_files.h"
 
 /* The entry for one collective and size; it borrows the text. */
-struct tti_pin {
+struct tti_forced {
 	const char *at, *end; /* the list of algorithms, NULL: no entry */
 	bool excludes;
 	bool for_all; /* it is for all collectives that have one of its names */
@@ -29,16 +29,17 @@ struct tti_pin {
 
 /* text NULL: no entry. nbytes as tti_choice_input has it. TUTTI_EINVAL names the word and
  * what there is. */
-TUTTI_CHECKED tutti_status tti_pin_read(const char *text, tutti_collective coll, size_t nbytes,
-					const struct tti_algo_files *files, struct tti_pin *out);
+TUTTI_CHECKED tutti_status tti_forced_read(const char *text, tutti_collective coll, size_t nbytes,
+					   const struct tti_algo_files *files,
+					   struct tti_forced *out);
 
 /* Whether the entry names that algorithm (of that collective), and as which of its list,
  * from 0; -1: not. */
-int tti_pin_find(const struct tti_pin *pin, const struct tti_algo_files *files,
-		 const struct tti_algorithm *algo);
+int tti_forced_find(const struct tti_forced *forced, const struct tti_algo_files *files,
+		    const struct tti_algorithm *algo);
 
 /* The names of a collective's algorithms that keep an order, for error texts. */
-void tti_pin_list(tutti_collective coll, enum tti_order order, const struct tti_algo_files *files,
-		  char *buf, size_t size);
+void tti_forced_names(tutti_collective coll, enum tti_order order,
+		      const struct tti_algo_files *files, char *buf, size_t size);
 
 #endif

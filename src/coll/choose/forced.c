@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/choose/pin.h"
+#include "coll/choose/forced.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -93,8 +93,8 @@ static const char *full_name(tutti_collective coll, const struct tti_algo_files 
 	return *several ? NULL : found;
 }
 
-void tti_pin_list(tutti_collective coll, enum tti_order order, const struct tti_algo_files *files,
-		  char *buf, size_t size)
+void tti_forced_names(tutti_collective coll, enum tti_order order,
+		      const struct tti_algo_files *files, char *buf, size_t size)
 {
 	const struct tti_algorithm *algo;
 	size_t used = 0;
@@ -158,7 +158,7 @@ struct entry {
 	struct word text;
 	tutti_collective coll; /* TUTTI_COLLECTIVE_COUNT: all that have one of the names */
 	struct range range;
-	struct tti_pin pin;
+	struct tti_forced forced;
 };
 
 static bool is_collective(struct word word)
@@ -205,7 +205,7 @@ static tutti_status fail_name(tutti_collective coll, const struct tti_algo_files
 				"TUTTI_ALGO: no collective has one algorithm \"%.*s\": `tutti show "
 				"COLLECTIVE` lists those that there are",
 				shown(word), word.at);
-	tti_pin_list(coll, TTI_ORDER_ANY, files, names, sizeof(names));
+	tti_forced_names(coll, TTI_ORDER_ANY, files, names, sizeof(names));
 	return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO: %s has %s algorithm \"%.*s\": it has %s",
 			tutti_collective_name(coll), several ? "more than one" : "no", shown(word),
 			word.at, names);
@@ -251,10 +251,10 @@ static tutti_status read_entry(struct word text, const struct tti_algo_files *fi
 	if (at == end || (!has_name && is_collective(text)))
 		return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO: no algorithm after \"%.*s\"",
 				shown(text), text.at);
-	out->pin.excludes = *at == '^';
-	at += out->pin.excludes;
-	out->pin.at = at;
-	out->pin.end = end;
+	out->forced.excludes = *at == '^';
+	at += out->forced.excludes;
+	out->forced.at = at;
+	out->forced.end = end;
 	do
 		TTI_TRY(check_name(out->coll, files, next_word(&at, end, ',')));
 	while (at < end);
@@ -262,20 +262,20 @@ static tutti_status read_entry(struct word text, const struct tti_algo_files *fi
 }
 
 /* Whether an entry for all names an algorithm of a collective. */
-static bool names_any(const struct tti_pin *pin, tutti_collective coll,
+static bool names_any(const struct tti_forced *forced, tutti_collective coll,
 		      const struct tti_algo_files *files)
 {
-	const char *at = pin->at;
+	const char *at = forced->at;
 	bool several;
 
-	while (at < pin->end)
-		if (full_name(coll, files, next_word(&at, pin->end, ','), &several))
+	while (at < forced->end)
+		if (full_name(coll, files, next_word(&at, forced->end, ','), &several))
 			return true;
 	return false;
 }
 
-tutti_status tti_pin_read(const char *text, tutti_collective coll, size_t nbytes,
-			  const struct tti_algo_files *files, struct tti_pin *out)
+tutti_status tti_forced_read(const char *text, tutti_collective coll, size_t nbytes,
+			     const struct tti_algo_files *files, struct tti_forced *out)
 {
 	const char *at = text, *const end = text ? text + strlen(text) : NULL;
 	bool for_all = true;
@@ -289,8 +289,8 @@ tutti_status tti_pin_read(const char *text, tutti_collective coll, size_t nbytes
 			continue;
 		TTI_TRY(read_entry(word, files, &entry));
 		if (entry.coll == TUTTI_COLLECTIVE_COUNT) {
-			if (!out->at && names_any(&entry.pin, coll, files)) {
-				*out = entry.pin;
+			if (!out->at && names_any(&entry.forced, coll, files)) {
+				*out = entry.forced;
 				out->for_all = true;
 			}
 		} else if (entry.coll == coll && nbytes >= entry.range.min &&
@@ -299,22 +299,22 @@ tutti_status tti_pin_read(const char *text, tutti_collective coll, size_t nbytes
 				return tti_fail(TUTTI_EINVAL,
 						"TUTTI_ALGO names %s twice for %zu bytes",
 						tutti_collective_name(coll), nbytes);
-			*out = entry.pin;
+			*out = entry.forced;
 			for_all = false;
 		}
 	}
 	return TUTTI_OK;
 }
 
-int tti_pin_find(const struct tti_pin *pin, const struct tti_algo_files *files,
-		 const struct tti_algorithm *algo)
+int tti_forced_find(const struct tti_forced *forced, const struct tti_algo_files *files,
+		    const struct tti_algorithm *algo)
 {
-	const char *at = pin->at;
+	const char *at = forced->at;
 	bool several;
 
-	for (int index = 0; at && at < pin->end; index++) {
+	for (int index = 0; at && at < forced->end; index++) {
 		const char *name =
-			full_name(algo->coll, files, next_word(&at, pin->end, ','), &several);
+			full_name(algo->coll, files, next_word(&at, forced->end, ','), &several);
 
 		if (name && strcmp(name, algo->name) == 0)
 			return index;
