@@ -51,7 +51,7 @@ enum tti_comm_state {
 	TTI_COMM_ZOMBIE, /* only its bootstrap lives on, for its children */
 };
 
-/* What went wrong on a communicator, in words: made with the first of them, as most have
+/* The texts of a communicator's errors. Allocated with the first error, as most communicators have
  * none. */
 struct tti_comm_texts {
 	char last[TTI_ERROR_TEXT];
@@ -66,18 +66,18 @@ struct tti_comm {
 	struct tti_timeout boot_timeout;
 	int64_t config_boot_timeout_ms;
 	char *algo;                      /* forced algorithms, NULL: none */
-	_Atomic(const char *) call_algo; /* those of calls that are made now */
-	TTI_VEC(char *) algos;           /* all others that calls had; under lock */
+	_Atomic(const char *) call_algo; /* of calls that are made now */
+	TTI_VEC(char *) algos;           /* others that calls had; under lock */
 	char *transports;                /* as they were asked for        */
 	bool reproducible;               /* all reductions                */
 	bool encrypt;                    /* what goes over TCP            */
 	int traffic_class;               /* of data there, 0: the system's */
 	_Atomic int state;               /* enum tti_comm_state */
 
-	/* Children that wait for other ranks of this one, under its lock: see follow.h. */
+	/* Children whose making waits for other ranks of this one (follow.h); under its lock. */
 	struct tti_comm *followers, *next_follower;
 	bool follows_deaths;
-	/* Written once under `lock`; status and stop read by any thread. */
+	/* Written once under `lock`; any thread reads `stop` and the status. */
 	_Atomic int stop;
 	_Atomic int async_error;           /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
 	_Atomic bool async_error_is_known; /* a call has returned it */
@@ -89,14 +89,14 @@ struct tti_comm {
 	pthread_t init_thread;
 	_Atomic int init_status; /* TUTTI_AGAIN while it runs */
 
-	/* Descent (child.h). The root is the first of all, maybe this one. */
+	/* Descent (child.h). The root is the first communicator of the family, maybe this one. */
 	struct tti_comm *root;
-	_Atomic int users; /* of a root: itself and all that descend from it */
+	_Atomic int users; /* of a root: its family, with itself */
 	int *in_root;      /* [n]: which rank of the root each one is; NULL: it is the root */
 	uint64_t context;  /* its number among them, 0: it is the root       */
-	uint64_t nsplits;  /* made of it so far; who makes calls counts      */
+	uint64_t nsplits;  /* made of it so far; counted by the thread that makes calls */
 	uint64_t nshrinks, nagreement_calls, ngrows;
-	struct tti_callers *callers; /* under lock; NULL: it made none of some ranks yet */
+	struct tti_callers *callers; /* under lock; NULL: no create_group yet */
 	/* Of a root: agreements whose decision a rank may still ask for, under lock. */
 	struct tti_agreement *agreements[TTI_AGREEMENTS_KEPT];
 	unsigned nagreements;
@@ -126,7 +126,7 @@ struct tti_comm {
 	TTI_VEC(struct tutti_window *) windows;   /* under lock                     */
 	TTI_VEC(struct tutti_channel *) channels; /* of messages, under lock      */
 
-	_Atomic(const char *) last_algorithm; /* for those who ask */
+	_Atomic(const char *) last_algorithm; /* of the last call; any thread reads it */
 
 	/* Calls made, calls done (sequence.h); a futex word for those that wait. */
 	_Atomic uint64_t issued, done;
@@ -146,7 +146,7 @@ struct tti_comm {
 
 	struct tti_current_call current;
 	struct tti_stall stall;
-	struct tti_call *answer; /* the last one to it, under lock; NULL: there was none yet */
+	struct tti_call *answer; /* of the last rank that was asked, under lock; NULL: none yet */
 };
 
 #endif

@@ -22,9 +22,8 @@ struct tti_counts {
 	size_t at[]; /* send counts, send displacements, receive counts, receive displacements */
 };
 
-/* Look at the counts that this rank needs, and fill in what follows from them: of calls
- * whose counts are the same on all ranks args->count, the sum, and args->root, a hash.
- * TUTTI_EINVAL: an array is NULL, or what it says is more than memory has. */
+/* Check the counts that this rank needs. If all ranks have the same counts, set args->count to their
+ * sum and args->root to their hash. TUTTI_EINVAL: an array is NULL, or counts more than memory has. */
 TUTTI_CHECKED tutti_status tti_counts_take_in(const struct tti_comm *comm, struct tti_args *args);
 
 /* Elements from `first` on, counted from the buffer's begin. */
@@ -32,8 +31,8 @@ struct tti_range {
 	size_t first, count;
 };
 
-/* What this rank has for, or gets from, `peer` (itself included) in a call by pairs, or in
- * an all to all; false: nothing, not even an empty message. */
+/* The elements that this rank sends to, or receives from, `peer` (itself included) in a call by pairs or
+ * an all to all; false: there is no message, not even an empty one. */
 bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, int peer,
 		    bool is_send, struct tti_range *out);
 
@@ -43,8 +42,8 @@ void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args,
 
 /* Whether anything that this rank sends lies where it receives. */
 bool tti_counts_overlap(const struct tti_comm *comm, const struct tti_args *args);
-/* What a rank sends to itself is what it receives from itself; with TUTTI_CHECK=1, nothing is
- * received into one place from two ranks. */
+/* TUTTI_EINVAL: a rank sends itself another number than it receives from itself, or, with
+ * TUTTI_CHECK=1, would receive from two ranks into one place. */
 TUTTI_CHECKED tutti_status tti_counts_check(const struct tti_comm *comm,
 					    const struct tti_args *args);
 

@@ -17,18 +17,16 @@ struct tti_extents {
 	size_t room;
 };
 
-/* Room for n, to be filled. */
+/* Room for n extents, which the caller fills in. */
 TUTTI_CHECKED tutti_status tti_extents_need(struct tti_extents *extents, size_t n);
-/* All chunks take as many blocks as the longest, each its part of itself in each: elements, with
- * `slice` of them in a block of the longest. */
+/* Cut each chunk into as many blocks as the longest chunk has with `slice` elements a block. */
 void tti_extents_slice(struct tti_extent *at, size_t nchunks, size_t longest, size_t slice,
 		       size_t type_size);
 
-/* Bytes of the whole vector: what the choice of an algorithm goes by. */
+/* Bytes of the whole vector, by which an algorithm is chosen. */
 size_t tti_vector_bytes(const struct tti_comm *comm, const struct tti_args *args);
 
-/* Of a call that has a program of `nchunks` chunks, in steps of slice_bytes, and is no
- * handoff. */
+/* The layout of a call that is no handoff, over a program of `nchunks` chunks in steps of slice_bytes. */
 TUTTI_CHECKED tutti_status tti_layout_of(struct tti_comm *comm, const struct tti_args *args,
 					 int nchunks, size_t slice_bytes, struct tti_layout *out);
 

@@ -2,9 +2,9 @@
 #ifndef TTI_CORE_ROOTS_H
 #define TTI_CORE_ROOTS_H
 
-/* Ranks that name different roots in a short call may all send and none receive: then nobody
- * notices in that call. What was sent is found by the next call, or when the communicator ends. The
- * last rooted calls are kept, so that it can be told which of them a message belongs to.
+/* Ranks that name different roots in a short call may all send and none receive: then no rank notices
+ * in that call. The next call finds the messages, or the end of the communicator does. The last rooted
+ * calls are kept, to tell which of them a message belongs to.
  *
  * Owner: the communicator. Threads: the executing one's. */
 
@@ -30,11 +30,11 @@ struct tti_roots {
 	uint64_t unexpected_tag; /* of the message that the last call did not expect */
 };
 
-/* A call that names a root has begun: as it was published. */
+/* A call that names a root has begun, with the values that were published. */
 void tti_roots_note(struct tti_comm *comm, uint64_t packed, size_t count, uint64_t choice);
 
-/* Whether `tag` is that of a message of `peer` in one of these calls, in which it named another
- * root: says so in buf. */
+/* Whether a message of `peer` with that tag belongs to one of these calls, in which the peer named
+ * another root; says so in buf. */
 bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char *buf, size_t size);
 
 /* Before the communicator ends: TUTTI_EMISMATCH, told to all ranks, if such a message has come. */

@@ -2,8 +2,8 @@
 #ifndef TTI_CORE_TRANSFERS_H
 #define TTI_CORE_TRANSFERS_H
 
-/* What one rank has for another alone: sends and receives, and calls whose counts only the two
- * know. A list of them is a program (coll/send_recv.h), kept with others (comm.h).
+/* Data of one rank for another one alone: sends and receives, and calls whose counts only the two
+ * know. A list of transfers is a program (coll/algorithms/send_recv.h), which is kept (programs.h).
  *
  * Owner: the communicator. Threads: the executing one's. */
 
@@ -11,14 +11,14 @@
 #include "core/call/counts.h"
 #include "engine/engine.h"
 
-/* An all to all of more ranks has no program of its own: its chunks would be too many to be
- * numbered. */
+/* An all to all of more ranks is a list of transfers: a program of its own would have more chunks than
+ * there are numbers. */
 #define TTI_PAIRED_RANKS_MAX 1024
 
 struct tti_transfer {
 	struct tti_transfer_step step; /* its chunk is known once it is in a program */
-	/* Of a receive into the memory of a send to the same peer, which is before it in the list:
-	 * the place of that one. -1: none. */
+	/* A receive into memory that a send to the same peer reads: where that send is in the list,
+	 * which is before it. -1: none. */
 	int32_t after;
 	struct tti_extent extent; /* in bytes from address 0 */
 };
@@ -31,7 +31,7 @@ struct tti_transfers {
 
 void tti_transfers_release(struct tti_transfers *transfers);
 
-/* A send or receive of the user's whose data lies at an address; it is not lent. */
+/* A send or receive of the user's whose data lies at an address. */
 void tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args, uintptr_t data,
 		     struct tti_transfer *out);
 
@@ -43,8 +43,8 @@ TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, const stru
 TUTTI_CHECKED tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 					   uint64_t sign, struct tti_job *job);
 
-/* What a peer sends in place of what is received from it by one of n sends and receives, if a message
- * of `nbytes` with that tag is the whole of it: for errors. */
+/* For errors: which of n receives does not fit a message of `nbytes` with that tag from `peer`, and what
+ * the peer sends, if that message is all of it. */
 bool tti_transfers_explain(const struct tti_comm *comm, const struct tti_args *args, int n,
 			   int peer, uint64_t tag, size_t nbytes, char *buf, size_t size);
 

@@ -2,8 +2,7 @@
 #ifndef TTI_CORE_SIDES_H
 #define TTI_CORE_SIDES_H
 
-/* The sides of a handoff: what is wrong with them, and a copy that lives as long as a call
- * that may be queued.
+/* The sides of a handoff: a check, and a copy for a call that may be queued.
  *
  * Owner: counted; tti_sides_drop(). Threads: any may take and drop; else read only. */
 
@@ -16,7 +15,7 @@
 
 struct tti_args;
 
-#define TTI_SIDES_TEXT 72 /* as much as there is room for in an error */
+#define TTI_SIDES_TEXT 72 /* what an error has room for */
 
 struct tti_sides {
 	_Atomic int users;
