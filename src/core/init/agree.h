@@ -2,10 +2,9 @@
 #ifndef TTI_CORE_AGREE_H
 #define TTI_CORE_AGREE_H
 
-/* One plan for all ranks: rank 0 makes it of the topologies of all hosts, or reads it
- * from TUTTI_PLAN_FILE, and all others receive its text. Nothing of it is computed twice,
- * so that processors that round otherwise cannot disagree; what each rank makes of the
- * text (its shape) is compared by its hash.
+/* One plan for all ranks: rank 0 makes it from the topologies of all hosts, or reads it from
+ * TUTTI_PLAN_FILE, and the others receive its text. Only rank 0 computes it, so processors that round
+ * differently cannot disagree. Each rank makes the shape from the text; ranks compare its hash.
  *
  * Owner: tti_agreed_release(). Threads: one at a time; any may read what came out. */
 
@@ -23,18 +22,18 @@ struct tti_agreed {
 	struct tti_wiring *wiring;  /* NULL: nothing was detected */
 };
 
-/* Not where there is nothing to choose: one host with one NUMA node, and nobody names a
- * topology or a plan. The same on all ranks. */
+/* Whether there is anything to plan: not on one host with one NUMA node, unless a rank names a topology
+ * or a plan. The same on all ranks. */
 bool tti_needs_plan(const struct tti_peers *peers, int nhosts);
 
-/* host_of[rank]: the lowest rank of its host; topology_ns: when the topologies were
- * together. Every error is that of all ranks. */
+/* host_of[rank]: the lowest rank of its host; topology_ns: when the topologies were gathered. All ranks
+ * have the same status. */
 TUTTI_CHECKED tutti_status tti_agree_on_plan(const struct tti_peers *peers, const int *host_of,
 					     int nhosts, struct tti_agreed *out,
 					     int64_t *topology_ns);
 void tti_agreed_release(struct tti_agreed *agreed);
 
-/* Where the topology in use is to be written and nothing is planned: only look. */
+/* Nothing is planned, but a rank wants the topology in use in a file: detect. */
 TUTTI_CHECKED tutti_status tti_dump_topology(const struct tti_peers *peers);
 
 /* -- agreed_show.c ------------------------------------------------------------------ */
@@ -44,8 +43,8 @@ void tti_agreed_sum_up(const struct tti_agreed *agreed, struct tti_strbuf *out);
 /* All of it, as text or as JSON that tti_plan_read() reads. */
 TUTTI_CHECKED tutti_status tti_agreed_print(const struct tti_agreed *agreed, bool json,
 					    struct tti_strbuf *out);
-/* The same of a communicator that was made of another: it has no plan of its own but the shape
- * of the other's, NULL if there is nothing to choose. As JSON null. */
+/* The same for a communicator that was made of another one: it has no plan, but a shape, NULL if there
+ * was nothing to plan. Its JSON is null. */
 TUTTI_CHECKED tutti_status tti_derived_print(const struct tti_shape *shape, int n, bool json,
 					     struct tti_strbuf *out);
 

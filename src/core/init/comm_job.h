@@ -2,8 +2,8 @@
 #ifndef TTI_CORE_COMM_JOB_H
 #define TTI_CORE_COMM_JOB_H
 
-/* A communicator as the planner wants it: its hosts as nodes, each rank a member where
- * its memory is. Made by rank 0 alone.
+/* A communicator as the planner takes it: hosts are nodes, each rank is a member where its memory is.
+ * Only rank 0 makes it.
  *
  * Owner: tti_comm_job_release(). Threads: one at a time. */
 
@@ -21,18 +21,16 @@ struct tti_comm_job {
 	struct tti_machine *machines; /* of each host class */
 	uint32_t nmachines;
 	struct tti_plan_job job;
-	/* Which part of its host each rank is on: the socket, the NUMA node where there is
-	 * one socket. */
+	/* The part of its host that each rank is on: the socket, or the NUMA node if there is one
+	 * socket. */
 	uint32_t *part; /* [n] */
 };
 
-/* host_of[rank]: the lowest rank of its host. TUTTI_EPLAN: a topology in which no rank
- * has a place. */
+/* host_of[rank]: the lowest rank of its host. TUTTI_EPLAN: a topology has no NUMA node with cores. */
 TUTTI_CHECKED tutti_status tti_comm_job_build(const struct tti_peers *peers,
 					      const struct tti_host_classes *hosts,
 					      const int *host_of, struct tti_comm_job *out);
-/* The same later, for what is planned at a call, by any rank; without parts and groups.
- * `wiring` may be NULL. */
+/* The same later, to plan at a call, by any rank; without parts and groups. `wiring` may be NULL. */
 TUTTI_CHECKED tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring,
 						  const int *host_of, int n,
 						  struct tti_comm_job *out);

@@ -2,9 +2,9 @@
 #ifndef TTI_CORE_HOST_CLASSES_H
 #define TTI_CORE_HOST_CLASSES_H
 
-/* How the hosts of a job are wired, brought to all ranks. One rank of each place (host,
- * network namespace, what else decides what is seen) detects; ranks exchange hashes, and
- * each topology travels once: hosts of one class have the same.
+/* The topologies of all hosts, on all ranks. One rank of each place (a host, a network namespace, and
+ * whatever else changes what is detected), its leader, detects. Ranks exchange hashes, and hosts of one
+ * class, which have equal topologies, send the text once.
  *
  *     leader of a place: detect ─▶ without what is its own ─▶ text ─▶ hash
  *     all:               gather infos
@@ -16,12 +16,12 @@
 #include "topo/tree/xml.h"
 #include "util/vec.h"
 
-/* Interfaces that TCP uses: as many as a bond or a bridge may stand for. */
+/* The most interfaces that TCP uses. A bond or a bridge may stand for several. */
 #define TTI_HOST_NETS   8
 #define TTI_HOST_NAME   40
 #define TTI_HOST_IFNAME 16
 
-/* What the leader of a place tells all, of fixed width; zeroes from the others. */
+/* What the leader of a place tells all ranks, of fixed width; zeroes from other ranks. */
 struct tti_host_info {
 	uint64_t hash; /* of the text; 0: no leader                                 */
 	uint64_t leaf; /* of the name of the switch that its NICs are on; 0: not known */
@@ -49,8 +49,8 @@ struct tti_host_classes {
 	TTI_VEC(struct tti_host_class) classes;
 };
 
-/* Detect and exchange; `several`: there is more than one host, so NICs matter. Every
- * error is that of all ranks. */
+/* Detect and exchange; `several`: there are several hosts, so NICs matter. All ranks have the same
+ * status. */
 TUTTI_CHECKED tutti_status tti_host_classes_exchange(const struct tti_peers *peers, bool several,
 						     struct tti_host_classes *out);
 void tti_host_classes_release(struct tti_host_classes *hosts);

@@ -28,9 +28,9 @@ struct tti_peer_info {
 	int32_t ncpus;    /* that the rank may use at a time         */
 	int32_t allowed;  /* that it may run on: more, under a quota */
 	int32_t nnuma;    /* NUMA nodes with cores; 0: not known     */
-	uint64_t machine; /* of the boot id: whose cores they share  */
+	uint64_t machine; /* hash of the boot id: ranks with it share cores */
 	uint64_t host;    /* machine and TUTTI_HOST_ID               */
-	uint64_t place;   /* what sees one topology: host, network namespace, directory */
+	uint64_t place;   /* ranks with it see one topology: host, network namespace, directory */
 	uint64_t cpus[TTI_BITSET_WORDS(CPU_SETSIZE)];          /* allowed, which */
 	uint64_t transport, algo, slice, shm_slots, tcp_slots; /* settings       */
 	uint64_t registered_least;                             /* setting              */
@@ -45,7 +45,7 @@ struct tti_peer_info {
 	int32_t reproducible; /* all reductions              */
 	int32_t encrypt;      /* what goes over TCP          */
 	int32_t reach;        /* TUTTI_REACH                 */
-	int32_t status;       /* what its own inputs are worth         */
+	int32_t status;       /* of reading its own inputs */
 };
 
 struct tti_algo_files;
@@ -54,10 +54,10 @@ struct tti_tune_table;
 struct tti_peers {
 	struct tti_boot *boot;
 	int rank, n;
-	struct tti_peer_info *info; /* [n]; once digested, at rank 0 alone */
-	/* What remains of it at the others. */
+	struct tti_peer_info *info; /* [n]; after tti_peers_digest() at rank 0 only */
+	/* What the other ranks keep. */
 	uint64_t *place; /* [n]                                          */
-	bool asks;       /* somebody names a topology or a plan, or has several NUMA nodes */
+	bool asks;       /* a rank names a topology or a plan, or has several NUMA nodes */
 	bool dumps, has_plan_file;
 	char *topo_text, *plan_text; /* of its own files; NULL: none */
 	struct tti_tune_table *tune; /* the same                   */

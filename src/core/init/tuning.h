@@ -2,8 +2,9 @@
 #ifndef TTI_CORE_TUNING_H
 #define TTI_CORE_TUNING_H
 
-/* What choices of algorithms go by, beside what was measured: a tune file, the user's
- * algorithms, and what the model of plan/tune.h knows of the job. The same on all ranks.
+/* By what algorithms are chosen: a tune file, the user's algorithms, and what the model of
+ * plan/tune/tune.h knows of the job. The same on all ranks.
+ *
  * Owner: tti_tuning_release(). Threads: any may read. */
 
 #include "tutti/status.h"
@@ -25,13 +26,13 @@ struct tti_tuning {
 TUTTI_CHECKED tutti_status tti_tuning_of(struct tti_tune_table *table, struct tti_algo_files *files,
 					 const struct tti_plan *plan, double ranks_a_core,
 					 struct tti_tuning *out);
-/* Of some of the ranks, `shape` is how they lie over several hosts (NULL: one host). The
- * table and the files are borrowed of `of`: take them out before tti_tuning_release(). */
+/* For some of the ranks; `shape`: how they lie over several hosts, NULL: one host. The table and the
+ * files stay those of `of`: take them out before tti_tuning_release(). */
 TUTTI_CHECKED tutti_status tti_tuning_derive(const struct tti_tuning *of,
 					     const struct tti_shape *shape, struct tti_tuning *out);
 void tti_tuning_release(struct tti_tuning *tuning);
 
-/* What the model knows of n ranks on so many hosts, also where nothing is chosen by it. */
+/* What the model knows of n ranks on so many hosts, even if nothing is chosen by it. */
 struct tti_tune_machine tti_tuning_machine(const struct tti_tuning *tuning, int n, int nhosts);
 
 #endif

@@ -2,12 +2,11 @@
 #ifndef TTI_CORE_WIRING_H
 #define TTI_CORE_WIRING_H
 
-/* How the hosts of a communicator are wired and where its ranks are, kept from init by every
- * rank for what is planned at a call: handoffs. Hosts of one class have one text. A
- * communicator that is made of another one keeps which ranks of that it has.
+/* How the hosts of a communicator are wired and where its ranks are. Every rank keeps it from init, to
+ * plan handoffs at calls. Hosts of one class have one text. A communicator that is made of another one
+ * keeps only which of its ranks it has.
  *
- * Owner: counted; tti_wiring_free() by each who holds it. Threads: any may read, hold and
- * free. */
+ * Owner: counted; each holder calls tti_wiring_free(). Threads: any may read, hold and free. */
 
 #include <stdatomic.h>
 
@@ -30,7 +29,7 @@ struct tti_wiring_rank {
 struct tti_wiring {
 	_Atomic int users;
 	int n;
-	/* Of ranks of another one, held; NULL: what follows is its own. */
+	/* The wiring that these are ranks of, held; NULL: it is this one. */
 	struct tti_wiring *of;
 	int *ranks; /* [n] */
 	struct tti_host_class *classes;
@@ -39,7 +38,7 @@ struct tti_wiring {
 	uint32_t nclasses, nsites;
 };
 
-/* The site of a host, whose lowest rank this is: as that one's leader sees it. */
+/* The site of the host whose lowest rank is `rank`, as its leader sees it. */
 struct tti_wiring_site tti_wiring_site_of(const struct tti_host_classes *hosts, int rank);
 
 /* Of hosts that have all texts, which it takes. host_of[rank]: the lowest rank of its host;
@@ -47,13 +46,13 @@ struct tti_wiring_site tti_wiring_site_of(const struct tti_host_classes *hosts, 
 TUTTI_CHECKED tutti_status tti_wiring_create(struct tti_host_classes *hosts, const int *host_of,
 					     const uint32_t *member, int n,
 					     struct tti_wiring **out);
-/* Of some ranks of another: ranks[i] there is rank i here. Of NULL NULL. */
+/* For some of the ranks: ranks[i] is rank i here. `of` NULL: *out is NULL. */
 TUTTI_CHECKED tutti_status tti_wiring_project(struct tti_wiring *of, const int *ranks, int n,
 					      struct tti_wiring **out);
 /* NULL ok. */
 void tti_wiring_free(struct tti_wiring *wiring);
 
-/* Of NULL each host is a plain one, as nothing is known of it: one endpoint, one NIC. */
+/* `wiring` NULL: nothing is known, so each host counts as one endpoint with one NIC. */
 struct tti_wiring_rank tti_wiring_rank(const struct tti_wiring *wiring, int rank);
 const struct tti_wiring_site *tti_wiring_site(const struct tti_wiring *wiring, uint32_t site);
 const struct tti_host_class *tti_wiring_class(const struct tti_wiring *wiring, uint32_t number);

@@ -24,8 +24,8 @@
  * sends only so many bytes eagerly and offers the rest, and makes only so many offers, beyond which
  * its sends wait.
  *
- * Owner: the user, and until that comes the communicator, which takes back all but the struct.
- * Threads: as message.h says. */
+ * Owner: the user; a communicator that ends takes back all but the struct. Threads: as
+ * tutti/message.h says. */
 
 #include "core/comm.h"
 #include "core/message/message_match.h"
@@ -61,7 +61,7 @@ struct tti_request {
 	tutti_status status;
 	struct tti_request_queue *queue; /* of its peer; NULL: in none */
 	struct tti_request *next, **link;
-	/* 1: it is over. Who waits for it sleeps on that. */
+	/* over: 1 when it is done; a waiter sleeps on it. sleeps: how many do. */
 	_Atomic uint32_t over, sleeps;
 };
 
@@ -79,14 +79,14 @@ struct tti_kept {
 
 struct tti_message_peer {
 	struct tti_link *link;
-	struct tti_request_queue unsent; /* sends of which it has heard nothing            */
-	struct tti_request_queue grants; /* receives that it has not heard of              */
-	struct tti_request_queue moving; /* sends that it has taken                        */
-	size_t owes;                     /* bytes sent eagerly that it may still keep       */
-	size_t spent;                    /* of its, which it has not heard are kept no more */
-	int offered;                     /* sends of which it keeps the offer               */
-	bool leaves, told_leave;         /* this rank does so, and has said it          */
-	bool has_left;                   /* it has said it to this rank                 */
+	struct tti_request_queue unsent; /* sends that the peer has not heard of           */
+	struct tti_request_queue grants; /* receives that the peer has not heard of        */
+	struct tti_request_queue moving; /* sends that the peer has taken                  */
+	size_t owes;                     /* bytes sent eagerly that the peer may still keep */
+	size_t spent;                    /* its eager bytes that are free: to be told       */
+	int offered;                     /* sends whose offer the peer keeps                */
+	bool leaves, told_leave;         /* this rank leaves, and has told the peer         */
+	bool has_left;                   /* the peer has told this rank that it leaves      */
 };
 
 struct tti_message_server {
@@ -116,8 +116,7 @@ struct tutti_channel {
 	bool broken;              /* nothing moves any more */
 	_Atomic bool has_more;    /* the last pump left what could have been moved */
 
-	/* How many threads look whether something comes; whether a server of the channel leaves
-	 * it to them, and what it sleeps on then. */
+	/* lookers: threads of the user that poll. Then servers are off duty, and sleep on `duty`. */
 	_Atomic int lookers;
 	_Atomic uint32_t off_duty, duty;
 	_Atomic uint32_t arrivals, probers; /* messages kept so far; who sleeps on that */
@@ -125,7 +124,7 @@ struct tutti_channel {
 	struct tti_message_server servers[TTI_ENGINE_PORTS];
 };
 
-/* The communicator ends: all channels that are left lose what is its. */
+/* The communicator ends: take back what it lent to channels. */
 void tti_channels_release(struct tti_comm *comm);
 
 #endif

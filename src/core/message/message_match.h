@@ -2,17 +2,16 @@
 #ifndef TTI_CORE_MESSAGE_MATCH_H
 #define TTI_CORE_MESSAGE_MATCH_H
 
-/* Which message belongs to which receive: the receives that wait for a message, and the messages
- * that wait for a receive, each oldest first. Whoever puts one in asks for its counterpart before,
- * so never do both lists have entries that belong together, but where a receive had too little
- * room.
+/* Which message belongs to which receive: two lists, oldest first, of receives that wait for a message
+ * and of messages that wait for a receive. The caller looks for a counterpart before it adds an entry,
+ * so the two lists have no entries that match, but for a message that was too long for its receive.
  *
  * Owner: entries are the caller's, in its larger structs. Threads: not synchronised. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zeroed: in no list. Of a message source and tag are its own; of a receive -1 stands for any. */
+/* Zeroed: in no list. In a receive, source and tag may be -1, for any. */
 struct tti_match_entry {
 	int source, tag;
 	struct tti_match_entry *next, **link;
@@ -33,9 +32,9 @@ void tti_match_init(struct tti_match *match);
 struct tti_match_entry *tti_match_find_receive(const struct tti_match *match, int source, int tag);
 struct tti_match_entry *tti_match_find_message(const struct tti_match *match, int source, int tag);
 
-/* As the youngest. */
+/* Add as the youngest. */
 void tti_match_add(struct tti_match_list *list, struct tti_match_entry *entry);
-/* Fine for one that is in no list. */
+/* Fine if it is in no list. */
 void tti_match_remove(struct tti_match_list *list, struct tti_match_entry *entry);
 
 #endif

@@ -21,8 +21,9 @@ struct tti_message_wait {
  * is over, which it is where *word is no longer `seen`. TUTTI_AGAIN: its time is over, or this thread is
  * interrupted. `what`: what is waited for. */
 TUTTI_CHECKED tutti_status tti_message_backoff(struct tutti_channel *channel,
-					     struct tti_message_wait *wait, _Atomic uint32_t *word,
-					     uint32_t seen, const char *what);
+					       struct tti_message_wait *wait,
+					       _Atomic uint32_t *word, uint32_t seen,
+					       const char *what);
 /* Whether the watch says that a rank has closed the channel's communicator, which it may do without a
  * word on the links, and all that the rank has sent was taken from them. The caller looks once more at
  * what it waits for. False in a wait with a limit of its own. The channel's communicator is in no call,

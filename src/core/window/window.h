@@ -3,14 +3,14 @@
 #define TTI_CORE_WINDOW_H
 
 /* Windows in parts: window.c makes them, window_call.c has the calls and moves bytes in place,
- * window_net.c by messages; window_signals.c has the counters of signals.
+ * window_net.c and window_net_call.c move them by messages, window_signals.c has the counters of
+ * signals, window_wait.c the waits.
  *
- * Signals from a rank are a counter that it increments, in memory of the rank that waits. To a
- * rank whose window or counters cannot be reached, both go by messages: so one way carries
- * all, and in order.
+ * A signal increments a counter in memory of the rank that waits. If a rank cannot address the window
+ * or the counters of another one, it sends both data and signals as messages, so that they stay in order.
  *
- * Owner: the user, and until that comes the communicator, which takes back all but the struct.
- * Threads: as window.h says. */
+ * Owner: the user; a communicator that ends takes back all but the struct. Threads: as tutti/window.h
+ * says. */
 
 #include "core/comm.h"
 #include "tutti/window.h"
@@ -19,7 +19,7 @@ struct tti_window_peer {
 	uint64_t nbytes;
 	uint8_t *data; /* NULL and no signals: by messages */
 	struct tti_window_signals *signals;
-	bool borrowed; /* they are of this process, and stay until they are dropped */
+	bool borrowed; /* of this process: they stay until they are dropped */
 	uint64_t key;  /* see struct tti_window_signals */
 };
 
@@ -34,7 +34,7 @@ struct tutti_window {
 	size_t nbytes;
 	int nsignals; /* of each two ranks */
 	struct tti_window_signals *signals;
-	_Atomic uint64_t *taken;       /* [n * nsignals]: those that were waited for */
+	_Atomic uint64_t *taken;       /* [n * nsignals]: signals that were waited for */
 	struct tti_window_peer *peers; /* [n] */
 	struct tti_window_net *net;    /* NULL: all are reached in place */
 	/* Calls that streams have not run yet. */
@@ -49,11 +49,11 @@ static inline size_t tti_window_signal_count(const struct tutti_window *window)
 	return (size_t)window->comm->n * (size_t)window->nsignals;
 }
 
-/* The communicator ends: all windows that are left lose what is its. */
+/* The communicator ends: take back what it lent to windows. */
 void tti_windows_release(struct tti_comm *comm);
 
-/* Its communicator, held until tti_handle_leave(). NULL: that was destroyed, and the handle may be
- * another's by now. */
+/* The window's communicator, held until tti_handle_leave(). NULL: it was destroyed; the handle may be
+ * another communicator's by now. */
 struct tti_comm *tti_window_find(struct tutti_window *window);
 
 #endif

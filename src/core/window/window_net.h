@@ -2,8 +2,8 @@
 #ifndef TTI_CORE_WINDOW_NET_H
 #define TTI_CORE_WINDOW_NET_H
 
-/* What the files of windows by messages share: window_net.c, which serves, and
- * window_net_call.c, which asks. See window_net.c.
+/* Windows by messages: window_net.c serves other ranks, window_net_call.c has this rank's requests. The
+ * protocol is in window_net.c.
  *
  * Owner: the window. Threads: any, under `lock` where it says so. */
 
@@ -26,10 +26,10 @@ struct tti_net_head {
 
 struct tti_net_peer {
 	struct tti_link *link; /* NULL: reached in place */
-	/* What it is owed: the rest of a get, an answer to a flush. */
+	/* Replies to the peer: the rest of its get, the answer to its flush. */
 	uint64_t reply_at, reply_left, reply_number;
 	uint64_t flushed_owed, flushed_told;
-	/* What it owes: the rest of the get that is under way, the answer to a flush. */
+	/* Replies of the peer: the rest of the get under way, the answer to a flush. */
 	uint8_t *into;
 	uint64_t get_left, get_number;
 	uint64_t flushes, flushed;
@@ -46,25 +46,29 @@ struct tti_window_net {
 	pthread_t thread;
 };
 
-/* Under the lock. A message, if there is room; how many bytes it may have; all that can be done
- * without waiting: whether that was anything; whether something is left to do. */
+/* -- Under the lock ---------------------------------------------------------- */
+
+/* Send a message; false: there is no room. */
 bool tti_net_send(const struct tti_net_peer *peer, const struct tti_net_head *head,
 		  const void *data, size_t nbytes);
+/* The most bytes of a message. */
 size_t tti_net_most(const struct tti_window_net *net);
+/* Do all that can be done without waiting; whether that was anything. */
 bool tti_net_pump(struct tti_window_net *net);
+/* Whether replies wait for room. */
 bool tti_net_is_busy(const struct tti_window_net *net);
 
-/* Not under the lock. Tell the communicator if the port has failed; wake the thread. */
+/* -- Not under the lock ------------------------------------------------------ */
+
+/* Notify the communicator if the port has failed; wake the thread. */
 void tti_net_report(struct tti_window_net *net);
 void tti_net_wake(struct tti_window_net *net);
 
-/* -- For the calls, not under the lock --------------------------------------- */
-
-/* Collective. A port of its own, links to all peers that are not reached in place. */
+/* Collective: open a port of the window's own, with links to all peers that are not reached in place. */
 TUTTI_CHECKED tutti_status tti_window_net_open(struct tutti_window *window);
-/* Nothing is put or got any more: from now on peers that are gone are no failure. */
+/* No rank puts or gets any more: from now on it is no failure if a peer is gone. stay(): the end of the
+ * window was refused. */
 void tti_window_net_leave(struct tti_window_net *net);
-/* The end was refused. */
 void tti_window_net_stay(struct tti_window_net *net);
 void tti_window_net_close(struct tti_window_net *net);
 

@@ -20,7 +20,7 @@ struct tti_window_wait {
 
 /* Nothing moved: look whether to go on waiting for `peer` and for `what`, then spin or yield. */
 TUTTI_CHECKED tutti_status tti_window_backoff(struct tutti_window *window,
-					    struct tti_window_wait *wait, int peer,
-					    const char *what);
+					      struct tti_window_wait *wait, int peer,
+					      const char *what);
 
 #endif
