@@ -23,31 +23,31 @@ extern "C" {
  * send + rank * count. Any other overlap is TUTTI_EINVAL. A call with count 0 moves nothing, but
  * keeps its place in the order. Buffers need no alignment but that of their type. */
 
-/* Combine the vectors of all ranks, and give every rank the result: recv[i] = op over all ranks of
+/* Combine the vectors of all ranks, and give every rank the result. recv[i] = op over all ranks of
  * send[i], i < count. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_reduce(const void *send, void *recv, size_t count,
 						      tutti_type type, tutti_op op,
 						      tutti_comm_t comm, tutti_stream_t stream);
 
-/* Combine the vectors of all ranks on `root`: recv[i] = op over all ranks of send[i], i < count.
+/* Combine the vectors of all ranks on `root`. recv[i] = op over all ranks of send[i], i < count.
  * The other ranks' recv is ignored. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_reduce(const void *send, void *recv, size_t count,
 						  tutti_type type, tutti_op op, int root,
 						  tutti_comm_t comm, tutti_stream_t stream);
 
-/* Give every rank the vector of `root`: recv[i] = root's send[i], i < count. The other ranks' send
+/* Give every rank the vector of `root`. recv[i] = root's send[i], i < count. The other ranks' send
  * is ignored. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_broadcast(const void *send, void *recv, size_t count,
 						     tutti_type type, int root, tutti_comm_t comm,
 						     tutti_stream_t stream);
 
-/* Give every rank the vectors of all ranks, one behind the other: recv[r * count + i] = rank r's
+/* Give every rank the vectors of all ranks, one behind the other. recv[r * count + i] = rank r's
  * send[i], i < count. `count` is that of one rank: recv holds `count` elements for each rank. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_gather(const void *send, void *recv, size_t count,
 						      tutti_type type, tutti_comm_t comm,
 						      tutti_stream_t stream);
 
-/* Combine the vectors of all ranks, and give each rank its part of the result: recv[i] = op over
+/* Combine the vectors of all ranks, and give each rank its part of the result. recv[i] = op over
  * all ranks of send[rank * count + i], i < count, where `rank` is the calling one. `count` is that
  * of one rank: send holds `count` elements for each rank. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_reduce_scatter(const void *send, void *recv,
@@ -55,20 +55,20 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_reduce_scatter(const void *send, void
 							  tutti_op op, tutti_comm_t comm,
 							  tutti_stream_t stream);
 
-/* Send a part of the vector to each rank, and receive one from each: recv[r * count + i] = rank r's
+/* Send a part of the vector to each rank, and receive one from each. recv[r * count + i] = rank r's
  * send[rank * count + i], i < count, where `rank` is the calling one. `count` is what one rank
  * sends to one other. In place: recv == send. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_to_all(const void *send, void *recv, size_t count,
 						      tutti_type type, tutti_comm_t comm,
 						      tutti_stream_t stream);
 
-/* Collect the vectors of all ranks on `root`, one behind the other: recv[r * count + i] = rank r's
+/* Collect the vectors of all ranks on `root`, one behind the other. recv[r * count + i] = rank r's
  * send[i], i < count. The other ranks' recv is ignored. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_gather(const void *send, void *recv, size_t count,
 						  tutti_type type, int root, tutti_comm_t comm,
 						  tutti_stream_t stream);
 
-/* Give each rank its part of the vector of `root`: recv[i] = root's send[rank * count + i], i <
+/* Give each rank its part of the vector of `root`. recv[i] = root's send[rank * count + i], i <
  * count. The other ranks' send is ignored. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_scatter(const void *send, void *recv, size_t count,
 						   tutti_type type, int root, tutti_comm_t comm,
@@ -83,7 +83,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_scatter(const void *send, void *recv,
  * rank's displacement. all_to_all_v in place has the same counts and displacements for both
  * directions. */
 
-/* Send a part of any length to each rank, and receive one from each: recv[recv_displs[r] + i] =
+/* Send a part of any length to each rank, and receive one from each. recv[recv_displs[r] + i] =
  * rank r's send[its send_displs[rank] + i], i < recv_counts[r], which is rank r's
  * send_counts[rank]. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_to_all_v(const void *send, const size_t *send_counts,
@@ -92,14 +92,14 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_all_to_all_v(const void *send, const 
 							const size_t *recv_displs, tutti_type type,
 							tutti_comm_t comm, tutti_stream_t stream);
 
-/* Collect vectors of any lengths on `root`: recv[displs[r] + i] = rank r's send[i], i < counts[r].
+/* Collect vectors of any lengths on `root`. recv[displs[r] + i] = rank r's send[i], i < counts[r].
  * The other ranks' recv, counts and displs are ignored. `count` is this rank's. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_gather_v(const void *send, size_t count, void *recv,
 						    const size_t *counts, const size_t *displs,
 						    tutti_type type, int root, tutti_comm_t comm,
 						    tutti_stream_t stream);
 
-/* Give each rank its part, of any length, of the vector of `root`: recv[i] = root's
+/* Give each rank its part, of any length, of the vector of `root`. recv[i] = root's
  * send[displs[rank] + i], i < counts[rank]. The other ranks' send, counts and displs are ignored.
  * `count` is this rank's. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_scatter_v(const void *send, const size_t *counts,
@@ -107,7 +107,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_scatter_v(const void *send, const siz
 						     tutti_type type, int root, tutti_comm_t comm,
 						     tutti_stream_t stream);
 
-/* Give every rank the vectors, of any lengths, of all ranks: recv[displs[r] + i] = rank r's
+/* Give every rank the vectors, of any lengths, of all ranks. recv[displs[r] + i] = rank r's
  * send[i], i < counts[r]. All ranks pass the same counts; displacements may differ. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_gather_v(const void *send, void *recv,
 							const size_t *counts, const size_t *displs,

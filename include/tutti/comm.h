@@ -90,9 +90,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank_config(tutti_comm_t *o
 								 tutti_unique_id id, int rank,
 								 const tutti_config *config);
 
-/* tutti_comm_init_rank_config() with `nids` ids, made by as many processes, for large jobs: rank r
- * meets the others at root r * nids / nranks (contiguous and even). 1 <= nids <= nranks; all ranks
- * pass the same ids in the same order. */
+/* tutti_comm_init_rank_config() with `nids` ids, made by as many processes, for large jobs. `rank`
+ * meets the others at root rank * nids / nranks (contiguous and even). 1 <= nids <= nranks; all
+ * ranks pass the same ids in the same order. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank_scalable(tutti_comm_t *out, int nranks,
 								   int rank, int nids,
 								   const tutti_unique_id *ids,
@@ -113,10 +113,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_scalable(tutti_comm_t *out,
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int nranks,
 							 const tutti_config *config);
 
-/* Join the communicator of all processes that one launcher started: `tutti run`, mpirun of Open
- * MPI, MPICH or Intel MPI, srun, flux run, torchrun, an Indexed Job of Kubernetes
- * (JOB_COMPLETION_INDEX and WORLD_SIZE), or TUTTI_RANK and TUTTI_NRANKS by hand. A process may call
- * it several times, as often as the others do: each call makes another communicator.
+/* Join the communicator of all processes that one launcher started. The launcher is `tutti run`,
+ * mpirun of Open MPI, MPICH or Intel MPI, srun, flux run, torchrun, an Indexed Job of Kubernetes
+ * (JOB_COMPLETION_INDEX and WORLD_SIZE), or whoever sets TUTTI_RANK and TUTTI_NRANKS by hand. A
+ * process may call it several times, as often as the others do: each call makes another
+ * communicator.
  *
  * The ranks meet by the first of these that is there: TUTTI_COMM_ID (host:port of rank 0, with
  * TUTTI_COMM_SECRET); a file named by TUTTI_COMM_FILE; the key-value store of the launcher, through
@@ -303,11 +304,12 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_finalize(tutti_comm_t comm);
  * they have come by now; tutti_comm_finalize() waits for them. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm_t comm);
 
-/* Abort: every pending call on this rank returns TUTTI_EABORTED, every other rank gets TUTTI_EPEER,
- * and the handle is freed once the calls have returned. Any thread. NULL is fine. */
+/* Abort a communicator. Every pending call on this rank returns TUTTI_EABORTED, every other
+ * rank gets TUTTI_EPEER, and the handle is freed once the calls have returned. Any thread. NULL
+ * is fine. */
 TUTTI_API tutti_status tutti_comm_abort(tutti_comm_t comm);
 
-/* Tell the state of a communicator in *out: TUTTI_OK while all is well, TUTTI_AGAIN while a
+/* Tell the state of a communicator. *out becomes TUTTI_OK while all is well, TUTTI_AGAIN while a
  * nonblocking init is under way, else the error that ended the communicator or its init. Never
  * blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_get_async_error(tutti_comm_t comm,

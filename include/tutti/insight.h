@@ -46,9 +46,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print_hosts(tutti_collective 
 							       int root, int rank, int json,
 							       char **out);
 
-/* Prove programs: read `text`, which is in the form of tutti_program_print() (not JSON), and check
- * that every output holds what it should, and that nothing deadlocks at any number of slots >= 1.
- * TUTTI_EINVAL otherwise, with line, rank, step and reason. */
+/* Prove programs. `text` has them in the form of tutti_program_print() (not JSON). Every output
+ * must hold what it should, and nothing may deadlock at any number of slots >= 1. TUTTI_EINVAL
+ * otherwise, with line, rank, step and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_program_verify(const char *text);
 
 /* -- Ping -------------------------------------------------------------------------- */
@@ -249,10 +249,10 @@ TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *n
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out,
 						     int *ndiffs_out);
 
-/* Capture a machine: copy what detection reads of this one, or of the one of TUTTI_SYSFS_ROOT, into
- * `directory`, which is made if missing, and is TUTTI_EINVAL if not empty. With that as sysfs_root
- * the machine is detected elsewhere as it is here. The copy has no serial numbers and no addresses
- * of interfaces, but the GUIDs of RDMA devices. */
+/* Capture a machine. What detection reads of this one, or of the one of TUTTI_SYSFS_ROOT, is copied
+ * into `directory`, which is made if missing, and is TUTTI_EINVAL if not empty. With that as
+ * sysfs_root the machine is detected elsewhere as it is here. The copy has no serial numbers and no
+ * addresses of interfaces, but the GUIDs of RDMA devices. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_gather(const char *directory);
 
 /* Many hosts as one view: kinds of hosts, rails, switch groups, NVLink domains, and which hosts
@@ -491,10 +491,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_fit(const tutti_tune_sample *sam
 						    const char *choices, int json, char **file_out,
 						    char **report_out);
 
-/* Keep a tune file, whose content is `text`, in `path`, or (NULL) where communicators of this
- * machine look for it if TUTTI_TUNE_FILE names none: in $XDG_CACHE_HOME/tutti, or ~/.cache/tutti.
- * The path goes to *path_out. TUTTI_EINVAL: not a tune file, with line and reason; TUTTI_ESYS: it
- * cannot be written. */
+/* Keep a tune file, whose content is `text`, for later communicators. `path` is where; NULL: where
+ * communicators of this machine look for it if TUTTI_TUNE_FILE names none, in
+ * $XDG_CACHE_HOME/tutti, or ~/.cache/tutti. The path goes to *path_out. TUTTI_EINVAL: not a tune
+ * file, with line and reason; TUTTI_ESYS: it cannot be written. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_keep(const char *path, const char *text,
 						     char **path_out);
 

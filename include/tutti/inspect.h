@@ -91,10 +91,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_lanes(tutti_comm_t comm, int pee
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_transport(tutti_comm_t comm, int peer,
 							  const char **out);
 
-/* Tell how ordinary memory of other ranks of the host is reached, as it was measured when the
- * communicator `comm` was made or before: lines "reach NAME VALUE" of a tune file in *out, which
- * free() frees. It is "" if nothing was measured (one rank, threads, TUTTI_REACH). TUTTI_ENOMEM;
- * else as tutti_comm_count(). Any thread may call it. */
+/* Tell how ordinary memory of other ranks of the host is reached. It was measured when the
+ * communicator `comm` was made or before: *out has lines "reach NAME VALUE" of a tune file, which
+ * free() frees, or "" if nothing was measured (one rank, threads, TUTTI_REACH). TUTTI_ENOMEM; else
+ * as tutti_comm_count(). Any thread may call it. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_reach(tutti_comm_t comm, char **out);
 
 #ifdef __cplusplus

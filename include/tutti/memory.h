@@ -64,11 +64,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_alloc(void **out, size_t size, tu
  * before, or the call is made inside a group. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_free(void *ptr, tutti_comm_t comm);
 
-/* Give a forked child a copy of the memory at `ptr`, which tutti_mem_alloc() gave, as it gets one
- * of malloc's memory: neither parent nor child then sees what the other writes. fork() takes the
- * time, and the memory, to copy all of it that was touched. What other threads write while fork()
- * copies may be in the copy or not. Call it before the fork; it lasts until tutti_mem_free().
- * vfork() and posix_spawn() copy nothing, and need not.
+/* Give a forked child a copy of the memory at `ptr`, which tutti_mem_alloc() gave. Neither parent
+ * nor child then sees what the other writes, as with malloc's memory. fork() takes the time, and
+ * the memory, to copy all of it that was touched. What other threads write while fork() copies may
+ * be in the copy or not. Call it before the fork; it lasts until tutti_mem_free(). vfork() and
+ * posix_spawn() copy nothing, and need not.
  *
  * If the copy cannot be had, a warning is logged, and the child has no access to the memory: it can
  * exec(), and dies of SIGSEGV if it touches the memory.

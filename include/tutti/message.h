@@ -123,9 +123,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_message_wait(tutti_channel_t channel,
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_cancel(tutti_channel_t channel,
 							  tutti_request_t request);
 
-/* Wait until there is a message of `source` and `tag` to receive, for at most `timeout_ms`, as
- * tutti_message_wait() does, and describe the oldest in *info (NULL: not wanted). It stays: where
- * several threads receive, another one may take it first. TUTTI_AGAIN: there is none. */
+/* Wait until there is a message of `source` and `tag` to receive, for at most `timeout_ms`. The
+ * limit is as in tutti_message_wait(). *info describes the oldest message (NULL: not wanted),
+ * which stays: where several threads receive, another one may take it first. TUTTI_AGAIN: there
+ * is none. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_probe(tutti_channel_t channel, int source,
 							 int tag, int timeout_ms,
 							 tutti_message_info *info);

@@ -58,13 +58,13 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_op_create(tutti_op *out, tutti_op_fn 
  * communicator destroys all its operators. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_op_destroy(tutti_op op, tutti_comm_t comm);
 
-/* The same operator, for one call whose result has the same bits whatever the algorithm, the number
- * of channels, the cutting into chunks, and the place of the ranks: for a number of ranks the bits
- * depend on the ranks' inputs alone. Reductions combine each element from the left in the order of
- * ranks, ((r0 op r1) op r2) ...; 16-bit and 8-bit floats are accumulated in float32 and rounded
- * once, at the end. All ranks must ask for it, or none. The field `reproducible` of tutti_config
- * and TUTTI_REPRODUCIBLE ask for it in all calls of a communicator. docs/performance.md says what
- * it costs. Any thread. */
+/* The same operator, for one call whose result always has the same bits. They depend on the number
+ * of ranks and on the ranks' inputs alone, whatever the algorithm, the number of channels, the
+ * cutting into chunks, and the place of the ranks. Reductions combine each element from the left in
+ * the order of ranks, ((r0 op r1) op r2) ...; 16-bit and 8-bit floats are accumulated in float32
+ * and rounded once, at the end. All ranks must ask for it, or none. The field `reproducible` of
+ * tutti_config and TUTTI_REPRODUCIBLE ask for it in all calls of a communicator.
+ * docs/performance.md says what it costs. Any thread. */
 TUTTI_API tutti_op tutti_op_reproducible(tutti_op op);
 
 #ifdef __cplusplus

@@ -192,10 +192,11 @@ typedef struct tutti_stream_ops {
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_wrap(tutti_stream_t *out,
 						       const tutti_stream_ops *ops, void *queue);
 
-/* Tell the library that `change` more threads (fewer, if negative) wait for a stream by other means
- * than its functions: by those of a queue that was wrapped, or by a condition that a function of
- * tutti_stream_call() signals. While anybody waits, queued work is done as quickly as calls on the
- * NULL stream. Otherwise the cores are left to the program's computation. Never blocks. */
+/* Tell the library that `change` more threads (fewer, if negative) wait for a stream. This is for
+ * threads that wait by other means than functions of the library: by functions of a queue that was
+ * wrapped, or by a condition that a function of tutti_stream_call() signals. While anybody waits,
+ * queued work is done as quickly as calls on the NULL stream. Otherwise the cores are left to the
+ * program's computation. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_add_waiters(tutti_stream_t stream, int change);
 
 /* Wait for all that is queued, functions of tutti_stream_call() included, then free the stream.
