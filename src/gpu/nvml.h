@@ -2,10 +2,10 @@
 #ifndef TTI_GPU_NVML_H
 #define TTI_GPU_NVML_H
 
-/* The NVIDIA management library, loaded at run time: what it says of the GPUs of
- * this machine. No GPU, no driver or no library is not an error: no GPUs then.
- * Another library of the same interface can be named by TUTTI_NVML_LIB, which is
- * how the tests show machines that are not there.
+/* What the NVIDIA management library, loaded at run time, says of the GPUs of this machine.
+ * Without a GPU, a driver or the library there are no GPUs, which is no error.
+ * TUTTI_NVML_LIB can name another library of the same interface; tests show machines that
+ * are not there with one.
  *
  * Owner: tti_nvml_close(). Threads: one at a time. */
 
@@ -14,7 +14,7 @@
 
 #include "tutti/status.h"
 
-/* The most links that the interface can speak of. */
+/* The most links of a GPU that the interface has. */
 #define TTI_NVML_LINKS 36
 
 enum tti_nvml_remote {
@@ -26,7 +26,7 @@ enum tti_nvml_remote {
 
 struct tti_nvml_link {
 	int index;   /* the driver's */
-	bool active; /* or asleep: it wakes up by itself */
+	bool active; /* or asleep: a link wakes up by itself */
 	bool p2p;    /* for memory of GPUs */
 	int version; /* NVLink generation, 0: not said */
 	enum tti_nvml_remote remote;
@@ -53,18 +53,18 @@ struct tti_nvml_gpu {
 
 struct tti_nvml;
 
-/* *out NULL, TUTTI_OK: there is none, *why_out says so in a few words (static or
- * the thread's). TUTTI_EINVAL: TUTTI_NVML_LIB names what cannot be loaded. */
+/* TUTTI_OK with *out NULL: there is no library, and *why_out says why in a few words (static, or
+ * the thread's error text). TUTTI_EINVAL: what TUTTI_NVML_LIB names cannot be loaded. */
 TUTTI_CHECKED tutti_status tti_nvml_open(struct tti_nvml **out, const char **why_out);
-/* The same with the library of that path; NULL: the usual one. */
+/* The same with the library at that path; NULL: the usual one. */
 TUTTI_CHECKED tutti_status tti_nvml_open_library(const char *path, struct tti_nvml **out,
 						 const char **why_out);
 void tti_nvml_close(struct tti_nvml *nvml);
 
 int tti_nvml_count(const struct tti_nvml *nvml);
 const char *tti_nvml_driver(const struct tti_nvml *nvml); /* "580.82" */
-/* TUTTI_ESYS: the driver does not reach the GPU; the text says which and what it
- * said. It is not logged: a machine goes on without. */
+/* TUTTI_ESYS: the driver does not reach the GPU; the text says which, and what the driver
+ * answered. It is not logged, since a machine goes on without that GPU. */
 TUTTI_CHECKED tutti_status tti_nvml_gpu(const struct tti_nvml *nvml, int index,
 					struct tti_nvml_gpu *out);
 /* Whether GPU a may read and write b's memory; *why_out if not. */

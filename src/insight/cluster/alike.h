@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_ALIKE_H
-#define TTI_TOPO_ALIKE_H
+#ifndef TTI_INSIGHT_CLUSTER_ALIKE_H
+#define TTI_INSIGHT_CLUSTER_ALIKE_H
 
 /* The rows and columns of a path matrix. Endpoints from which everything looks the
  * same, and which hang on one CPU, are one group where the matrix would be too

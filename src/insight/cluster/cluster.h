@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_INSIGHT_CLUSTER_H
-#define TTI_INSIGHT_CLUSTER_H
+#ifndef TTI_INSIGHT_CLUSTER_CLUSTER_H
+#define TTI_INSIGHT_CLUSTER_CLUSTER_H
 
-/* Many hosts as one view. Hosts that are wired alike are one kind, whose graph and
- * paths are kept once; a host itself is its name, its kind and what is its own (the
- * GUIDs of its NICs, the networks they are on). 10,000 hosts of 4 kinds are 4 graphs.
+/* Many hosts. Hosts that are wired the same way are of one kind, whose graph and paths are kept
+ * once. A host itself is its name, its kind and what is its own: the GUIDs of its NICs and the
+ * networks they are on. 10,000 hosts of 4 kinds are 4 graphs.
  *
- * Alike means: equal but for the order of elements and attributes and for what is a
- * host's own, which is listed in cluster_canon.c. Bus ids are not: a slot counts.
+ * Two hosts are of one kind if their documents are equal but for the order of elements and
+ * attributes and for what is a host's own, which topo/tree/strip.c lists. Bus ids count: they
+ * say which slot a device is in.
  *
- * Rails and switch groups: which NICs of different hosts sit on one network or one
- * leaf switch. From a file, from rail= in the XML, from subnets (tutti_subnet= of a
- * <net>), from GUIDs of switches (tutti_switch= of a <net>), else from the order of
- * NICs; the view says which. The first of these that says it of every NIC counts.
+ * Rails and switch groups: which NICs of different hosts are on one network or one leaf switch.
+ * The sources are a file, rail= in the XML, subnets (tutti_subnet= of a <net>), GUIDs of switches
+ * (tutti_switch= of a <net>), and the order of NICs. The first source that knows the rail of
+ * every NIC counts, and rail_source says which it is.
  *
  * Owner: tti_cluster_free(). Threads: one at a time while adding, then any. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_INSIGHT_CLUSTER_BUILD_H
-#define TTI_INSIGHT_CLUSTER_BUILD_H
+#ifndef TTI_INSIGHT_CLUSTER_CLUSTER_BUILD_H
+#define TTI_INSIGHT_CLUSTER_CLUSTER_BUILD_H
 
 /* A cluster under construction, for cluster*.c alone.
  *

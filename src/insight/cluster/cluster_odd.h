@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_INSIGHT_CLUSTER_ODD_H
-#define TTI_INSIGHT_CLUSTER_ODD_H
+#ifndef TTI_INSIGHT_CLUSTER_CLUSTER_ODD_H
+#define TTI_INSIGHT_CLUSTER_CLUSTER_ODD_H
 
 /* Hosts that differ from most that are like them: what people look for in a cluster.
  * Owner: tti_odd_release(). Threads: any. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_INSIGHT_CLUSTER_REPORT_H
-#define TTI_INSIGHT_CLUSTER_REPORT_H
+#ifndef TTI_INSIGHT_CLUSTER_CLUSTER_REPORT_H
+#define TTI_INSIGHT_CLUSTER_CLUSTER_REPORT_H
 
 /* Clusters for people and other programs. Threads: any. */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_CPUSET_H
-#define TTI_TOPO_CPUSET_H
+#ifndef TTI_TOPO_DETECT_CPUSET_H
+#define TTI_TOPO_DETECT_CPUSET_H
 
-/* A set of CPUs of any machine, read and written as the kernel does. Out of memory
- * is remembered: look at `failed` once, at the end.
+/* A set of CPUs of any machine, read and written as the kernel does. A failure for want of
+ * memory is remembered: look at `failed` once, at the end.
  * Owner: who holds the struct; tti_cpuset_release(). A zeroed one is empty.
  * Threads: not synchronised. */
 
@@ -15,7 +15,7 @@
 #include "util/strbuf.h"
 #include "util/vec.h"
 
-/* Numbers of CPUs are smaller than this: what is not, no machine has. */
+/* Numbers of CPUs are smaller than this; no machine has so many. */
 #define TTI_CPUSET_MAX (1u << 20)
 
 struct tti_cpuset {
@@ -26,8 +26,8 @@ struct tti_cpuset {
 /* false: out of memory or not below TTI_CPUSET_MAX. */
 bool tti_cpuset_add(struct tti_cpuset *set, uint64_t first, uint64_t last);
 
-/* "00ff,000000ff", the highest CPUs first, or "0-7,16-23". false: it is not
- * that, or failed; the set is empty then. */
+/* "00ff,000000ff", the highest CPUs first, or "0-7,16-23". false: the text is not that, or there
+ * is no memory; the set is empty then. */
 bool tti_cpuset_parse_map(struct tti_cpuset *set, const char *text);
 bool tti_cpuset_parse_list(struct tti_cpuset *set, const char *text);
 

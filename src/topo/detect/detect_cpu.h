@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_DETECT_CPU_H
-#define TTI_TOPO_DETECT_CPU_H
+#ifndef TTI_TOPO_DETECT_DETECT_CPU_H
+#define TTI_TOPO_DETECT_DETECT_CPU_H
 
 /* Which CPU a machine has, as the topology format writes it.
  * Threads: any. */
@@ -16,7 +16,7 @@ struct tti_cpu_kind {
 	                        * POWER: its number; -1: not known                    */
 };
 
-/* This machine is asked itself, a captured one through proc/cpuinfo. */
+/* By CPUID and uname() on this machine, by proc/cpuinfo for a captured one. */
 void tti_detect_cpu_kind(const struct tti_sysfs *sysfs, struct tti_cpu_kind *out);
 
 #endif

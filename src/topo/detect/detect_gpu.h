@@ -11,14 +11,14 @@
 #define TTI_PCI_NVIDIA "0x10de"
 #define TTI_PCI_AMD    "0x1002"
 
-/* The <pci> of a GPU; one that is not in the PCI tree gets a place below the CPU of
- * its NUMA node. NULL: out of memory. */
+/* The <pci> of a GPU. If the PCI tree does not have it, it is added below the CPU of its NUMA
+ * node. NULL: out of memory. */
 struct tti_xml *tti_detect_gpu_pci(const struct tti_detect *detect, uint64_t busid,
 				   const char *vendor);
 /* A <gpu dev="..."> below it. NULL: out of memory. */
 struct tti_xml *tti_detect_gpu_add(const struct tti_detect *detect, struct tti_xml *pci, int dev);
-/* The class of a function that a link leads to, as in sysfs, if it begins with
- * `prefix` ("0x03"); else `otherwise`. Returns buf. */
+/* The class that sysfs says of a function, if it begins with `prefix` ("0x03"); else
+ * `otherwise`. Returns buf. */
 const char *tti_detect_class(const struct tti_detect *detect, uint64_t busid, const char *prefix,
 			     const char *otherwise, char buf[16]);
 /* Sets tutti_link_now of the <pci> of a GPU, if its link runs at less than its ends can do. What

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_MEASURE_H
-#define TTI_TOPO_MEASURE_H
+#ifndef TTI_TOPO_DETECT_MEASURE_H
+#define TTI_TOPO_DETECT_MEASURE_H
 
 /* How fast the memory of one NUMA node is, seen from its own cores. Threads that are
- * pinned there do the work; the caller's affinity is not touched.
+ * pinned there measure it; the affinity of the caller does not change.
  * Threads: any, but two at once disturb each other. */
 
 #include <stddef.h>
@@ -17,9 +17,9 @@ struct tti_memory_speed {
 	size_t nthreads;
 };
 
-/* `cpus` are cores of one node that this process may use. Takes about budget_ns, and
- * more where that is too short, or the system gives it no time, for a figure of either
- * kind: both are above 0. TUTTI_ENOMEM, TUTTI_ESYS. */
+/* `cpus` are cores of one node that this process may use. This takes about budget_ns, and
+ * longer if that is not enough for one figure of each kind: both are above 0.
+ * TUTTI_ENOMEM, TUTTI_ESYS. */
 TUTTI_CHECKED tutti_status tti_measure_node(const uint32_t *cpus, size_t ncpus, int64_t budget_ns,
 					    struct tti_memory_speed *out);
 

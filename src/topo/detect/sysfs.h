@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_SYSFS_H
-#define TTI_TOPO_SYSFS_H
+#ifndef TTI_TOPO_DETECT_SYSFS_H
+#define TTI_TOPO_DETECT_SYSFS_H
 
-/* Everything that detection reads, it reads through one directory: "/" of this
- * machine, or the top of a captured one (which has sys/, proc/ below it). No
- * path and no symbolic link leads out of it.
+/* Detection reads all files below one directory: "/" of this machine, or the top of a
+ * captured one, which has sys/ and proc/ below it. No path and no symbolic link leads out
+ * of it.
  *
  * Paths are relative: "sys/bus/pci/devices".
  * Owner: who holds the struct; tti_sysfs_close().
- * Threads: not synchronised, but several may read through one. */
+ * Threads: several may read through one. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 struct tti_sysfs {
 	int fd;
-	bool captured;    /* not "/": what only this machine can tell (CPUID, NVML) is not asked */
+	bool captured;    /* not "/": CPUID and NVML would speak of another machine */
 	const char *path; /* borrowed */
 };
 
@@ -27,8 +27,8 @@ struct tti_sysfs {
 TUTTI_CHECKED tutti_status tti_sysfs_open(const char *path, struct tti_sysfs *out);
 void tti_sysfs_close(struct tti_sysfs *root);
 
-/* The first line of a file without its end, cut to fit. false: absent or not
- * readable, buf is "". */
+/* The first line of a file without its end, cut to fit. false: the file is absent or not
+ * readable, and buf is "". */
 TUTTI_PRINTF(4, 5)
 bool tti_sysfs_line(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...);
 /* Up to size bytes; -1: absent. */

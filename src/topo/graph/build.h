@@ -41,7 +41,7 @@ bool tti_map_put(struct tti_map *map, uint64_t a, uint64_t b, uint32_t value);
 uint32_t tti_map_get(const struct tti_map *map, uint64_t a, uint64_t b);
 void tti_map_release(struct tti_map *map);
 
-/* A <pci>, <gpu> or <cpu> and the node that it became. */
+/* A <pci>, <gpu> or <cpu> and its node. */
 struct tti_made {
 	const struct tti_xml *xml;
 	uint32_t node;
@@ -68,7 +68,7 @@ struct tti_build {
 
 #define TTI_BUILD_KEY(type, busid) ((busid) << 4 | (uint64_t)(type))
 
-/* Less is no link: a kilobyte a second. */
+/* Less bandwidth, a kilobyte a second, is no link. */
 #define TTI_BUILD_LEAST_GBPS 1e-6
 
 /* The stages. */
@@ -94,8 +94,8 @@ int tti_build_by_ends(const void *left, const void *right);
 TUTTI_CHECKED TUTTI_PRINTF(6, 7) tutti_status
 	tti_build_note(struct tti_build *build, enum tti_note_kind kind, uint32_t node,
 		       uint32_t peer, const struct tti_xml *xml, const char *fmt, ...);
-/* Sets the package of n > 0 CPUs of one host, sorted by NUMA id, where nothing states it;
- * and how many NUMA nodes a socket has, with those that are not among them. */
+/* Assume the package of n > 0 CPUs of one host, sorted by NUMA id, which nothing states; and how
+ * many NUMA nodes a socket has, with those that are not among these CPUs. */
 TUTTI_CHECKED tutti_status tti_build_guess_sockets(struct tti_build *build,
 						   const struct tti_made *at, size_t n,
 						   int *per_socket_out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_DIFF_H
-#define TTI_TOPO_DIFF_H
+#ifndef TTI_TOPO_GRAPH_DIFF_H
+#define TTI_TOPO_GRAPH_DIFF_H
 
 /* What differs between two topologies. Threads: any. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_GRAPH_H
-#define TTI_TOPO_GRAPH_H
+#ifndef TTI_TOPO_GRAPH_GRAPH_H
+#define TTI_TOPO_GRAPH_GRAPH_H
 
 /* The topology as a graph: what is there, what is linked to what, how fast.
  *
@@ -12,13 +12,13 @@
  *                              │NET     NET   a port and its cable
  *                             NET
  *
- * GPU, HOST and NET are the endpoints: where data of a rank lives, and where it
+ * GPU, HOST and NET are the endpoints: where the data of a rank is, and where it
  * leaves the machine. A DEV is the device that one or several GPU endpoints
- * share; a CPU is a NUMA node, a PKG a socket of several. A graph may hold more
- * than one host (an NVLink domain).
+ * share. A CPU is a NUMA node (hwloc: NUMANode), a PKG a socket of several NUMA
+ * nodes (Package). A graph may hold several hosts: an NVLink domain.
  *
  * A graph is sealed: built once, checked (tti_graph_check), never changed.
- * Owner: tti_graph_free(). It borrows nothing: the document may go.
+ * Owner: tti_graph_free(). It borrows nothing; the document need not outlive it.
  * Threads: any may read. */
 
 #include <stdbool.h>
@@ -67,8 +67,8 @@ const char *tti_link_type_name(enum tti_link_type type);
 
 struct tti_cpu_info {
 	int64_t numaid;       /* -1: unknown                                    */
-	int package;          /* socket, counted from 0 in its host; the first  */
-	int npackages;        /* how many have CPUs of it                       */
+	int package;          /* its first socket, counted from 0 in its host   */
+	int npackages;        /* sockets that its CPUs are on                   */
 	bool package_assumed; /* the file does not say which socket             */
 	const char *affinity; /* mask as in the XML, "" if none                 */
 	const char *arch, *vendor;
@@ -137,7 +137,7 @@ struct tti_topo_link {
 	float latency_ns;
 };
 
-/* What building left out or assumed; lint shows them. */
+/* What tti_graph_build() left out or assumed. Lint shows the notes. */
 enum tti_note_kind {
 	TTI_NOTE_ZERO_LINK,      /* an <nvlink count="0">, a link of 0 GB/s     */
 	TTI_NOTE_NO_TARGET,      /* a link to something that is not there       */
@@ -179,25 +179,25 @@ TUTTI_CHECKED tutti_status tti_graph_build(const struct tti_xml_doc *doc, enum t
 					   struct tti_graph **out);
 void tti_graph_free(struct tti_graph *graph);
 
-/* The invariants, TUTTI_EINTERNAL with the first breach: indices in range, each
- * link has a reverse of its type, CSR order, bandwidths finite and > 0, no
- * two links of one type between two nodes, parents without a cycle, types that
- * may be linked, every endpoint hangs on what it must, names unique. */
+/* Checks the invariants; TUTTI_EINTERNAL with the first breach. Indices are in range, each
+ * link has a reverse of its type, links are in CSR order, bandwidths are finite and > 0, no
+ * two links of one type join the same two nodes, parents make no cycle, only types that
+ * may be linked are, every endpoint hangs below what it must, and names are unique. */
 TUTTI_CHECKED tutti_status tti_graph_check(const struct tti_graph *graph);
 
-/* The order of names, as of strcmp(), but digits count as numbers: GPU9 is before GPU10.
+/* The order of names as that of strcmp(), but digits count as numbers: GPU9 is before GPU10.
  * 0: the same name. */
 int tti_name_order(const char *a, const char *b);
 
-/* What is known of a CPU's kind. */
+/* What model.h knows of a CPU. */
 struct tti_cpu_model tti_graph_cpu_model(const struct tti_cpu_info *cpu);
 
-/* By full name, or by a name that only one host has. TTI_NODE_NONE: not there, or it cannot
- * be said which. */
+/* Find a node by its full name, or by a name that only one host has. TTI_NODE_NONE: there is
+ * none, or several hosts have one. */
 uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, const char *name);
 /* Whether a node is a GPU of AMD, or the device of one. */
 bool tti_graph_is_amd(const struct tti_graph *graph, uint32_t node);
-/* The CPU that a node hangs below; itself for a CPU; NONE. */
+/* The CPU that a node hangs below; a CPU itself; NONE. */
 uint32_t tti_graph_cpu_of(const struct tti_graph *graph, uint32_t node);
 /* The link from a to b of that type, or NULL. */
 const struct tti_topo_link *tti_graph_link(const struct tti_graph *graph, uint32_t from,

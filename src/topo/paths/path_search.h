@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_PATH_SEARCH_H
-#define TTI_TOPO_PATH_SEARCH_H
+#ifndef TTI_TOPO_PATHS_PATH_SEARCH_H
+#define TTI_TOPO_PATHS_PATH_SEARCH_H
 
-/* The best ways from one endpoint to all others, exactly; for paths.c and routes.c.
+/* The best paths from one endpoint to all others, exactly; for path_row.c.
  *
  * Owner: tti_path_search_free(). The graph must outlive it. Threads: one at a time. */
 
@@ -10,13 +10,13 @@
 
 struct tti_path_search;
 
-/* `nvb`: ways may lead through another GPU. */
+/* `nvb`: paths may lead through another GPU. */
 TUTTI_CHECKED tutti_status tti_path_search_create(const struct tti_graph *graph, bool nvb,
 						  struct tti_path_search **out);
 void tti_path_search_free(struct tti_path_search *search);
 
-/* Search from one endpoint, or from several NETs at once (then each way begins at the
- * NET from which it is best). What the last search found is forgotten. */
+/* Search from one endpoint, or from several NETs at once: each path then begins at the
+ * NET from which it is best. This forgets what the last search found. */
 TUTTI_CHECKED tutti_status tti_path_search_run(struct tti_path_search *search,
 					       const uint32_t *sources, size_t nsources);
 
@@ -26,14 +26,14 @@ struct tti_path_found {
 	uint64_t latency;    /* sum of tti_path_search_latency()                       */
 	uint32_t nhops, end; /* end: for tti_path_search_hops()                        */
 };
-/* The best way to an endpoint; false: there is none. */
+/* The best path to an endpoint; false: there is none. */
 bool tti_path_search_found(const struct tti_path_search *search, uint32_t node,
 			   struct tti_path_found *out);
 /* Its links in their order, found->nhops of them. */
 void tti_path_search_hops(const struct tti_path_search *search, const struct tti_path_found *found,
 			  uint32_t *hops);
 
-/* What searching has cost since it was created, in steps of some 10 ns. */
+/* The work of all searches so far, in steps of some 10 ns. */
 uint64_t tti_path_search_steps(const struct tti_path_search *search);
 
 /* Latencies add up as integers, in units of 2^-10 ns, so that a sum does not depend on its

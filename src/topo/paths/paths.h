@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_PATHS_H
-#define TTI_TOPO_PATHS_H
+#ifndef TTI_TOPO_PATHS_PATHS_H
+#define TTI_TOPO_PATHS_PATHS_H
 
 /* The best path between every two endpoints (GPU, HOST, NET) of a graph, as the
- * wires run. What a process may really use of it is for routes.h.
+ * wires run. routes.h says what a process may use of it.
  *
- * Best is: lowest type, then most bandwidth (of the narrowest link), then fewest
- * hops, then least latency, then the smallest sequence of nodes (by host, type and
- * name): exact, and independent of the order of anything.
+ * The best path has the lowest type, then the most bandwidth (of the narrowest link), then
+ * the fewest hops, then the least latency, then the smallest sequence of nodes (by host, type
+ * and name). So it is exact and does not depend on the order of anything in the graph.
  *
- * The type of a way, from s to t; the links between an endpoint and its device (GPU
+ * The type of a path from s to t. The links between an endpoint and its device (GPU
  * and DEV, HOST and CPU, NET and NIC) do not count:
  *   LOC  s is t, or both are on one device: two ports of a NIC, two GPUs of one DEV,
  *        two HOSTs of one CPU
  *   NVL  NVLinks only, through nothing but NVS
  *   NVB  NVLinks only, through exactly one other DEV
- *   C2C  over one CPU, which each end reaches by one C2C link, or by NVLinks through
- *        nothing but NVS, or is on: GPU to HOST, HOST to GPU, GPU to GPU
+ *   C2C  over one CPU. Each end is on it, or reaches it by one C2C link or by NVLinks
+ *        through nothing but NVS: GPU to HOST, HOST to GPU, GPU to GPU
  *   PIX  PCI links through at most one PCI node, no CPU
  *   PXB  PCI links through several, no CPU
  *   P2C  over one CPU, C2C between it and the GPU, PCI links between it and a NET
  *   PXN  NVLinks to another GPU, from there to a NIC: routes.h makes it
  *   PHB  over one CPU, one side of it by PCI links (HOST: that CPU is the end)
  *   SYS  over several CPUs in a row, joined by SYS links, maybe through PKGs
- *   NET  no way inside, but both ends reach a NET: the widths and latencies are
- *        those of the best way (of a NET: its own link) between each end and one
- *        NET, no hops are given
+ *   NET  no path inside, but both ends reach a NET. Bandwidth and latency are those of the
+ *        best paths between each end and one NET (an end that is a NET: of its own link).
+ *        There are no hops
  *   DIS  none
- * All else is not a way: ways do not lead through GPU, HOST, NET or NIC nodes, nor
- * through a DEV but for NVB, visit no node twice, do not climb from PCI to a CPU
- * and down and up again, and between a device and a CPU there are PCI links, or C2C,
- * or NVLinks, but no mixture. A link of type LOC between PCI nodes counts as PCI.
- * Every way and its reverse have one type.
+ * Nothing else is a path. A path does not lead through GPU, HOST, NET or NIC nodes, through a
+ * DEV only for NVB, and visits no node twice. It does not climb from PCI to a CPU, go down and
+ * climb again. Between a device and a CPU it has PCI links, or C2C, or NVLinks, but no mixture.
+ * A link of type LOC between PCI nodes counts as PCI. A path and its reverse have the same type.
  *
- * All pairs are kept in a table where that takes at most TTI_PATHS_BYTES: about 1,500
- * endpoints. With more, `at` is NULL and tti_paths_get() finds all paths from a node
- * when it is first asked for one, until TTI_PATHS_BYTES are in use. Whoever wants all pairs
- * looks at `at` first.
+ * All pairs are kept in a table if that takes at most TTI_PATHS_BYTES: about 1,500
+ * endpoints. With more, `at` is NULL, and tti_paths_get() finds all paths from a node
+ * when the first of them is asked for, until TTI_PATHS_BYTES are in use. A caller that wants
+ * all pairs looks at `at` first.
  *
  * Owner: tti_paths_free(). The graph must outlive it.
  * Threads: any may read. */
@@ -90,18 +89,18 @@ struct tti_paths {
 
 /* TUTTI_EINVAL: a path of more than 65,535 links. */
 TUTTI_CHECKED tutti_status tti_paths_build(const struct tti_graph *graph, struct tti_paths **out);
-/* The same, but that no way leads through another GPU. */
+/* The same without paths through another GPU. */
 TUTTI_CHECKED tutti_status tti_paths_build_without_nvb(const struct tti_graph *graph,
 						       struct tti_paths **out);
 void tti_paths_free(struct tti_paths *paths);
 
-/* By node index; both must be endpoints. NULL: there is no table, and no memory for what
- * was asked (the thread's error text says so). */
+/* By node index; both nodes must be endpoints. NULL: there is no table and no memory for this
+ * path, which the thread's error text says. */
 const struct tti_path *tti_paths_get(const struct tti_paths *paths, uint32_t from, uint32_t to);
 /* The links of that path, path->nhops of them, with or without a table. */
 const uint32_t *tti_paths_hops(const struct tti_paths *paths, uint32_t from, uint32_t to);
 
-/* Whether the paths from a node are there: with a table always, else if asked for before. */
+/* Whether the paths from a node are known: always with a table, else if one was asked for. */
 bool tti_paths_has(const struct tti_paths *paths, uint32_t from);
 
 #endif

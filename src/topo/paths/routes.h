@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_ROUTES_H
-#define TTI_TOPO_ROUTES_H
+#ifndef TTI_TOPO_PATHS_ROUTES_H
+#define TTI_TOPO_PATHS_ROUTES_H
 
-/* What traffic between two endpoints will do, given what is allowed: directly from
- * device to device, through host memory, or to a NIC through another GPU; and why.
- * The rules are those that NCCL's users know (P2P_LEVEL, NET_GDR_LEVEL, PXN):
+/* Which way traffic between two endpoints takes, given what is allowed, and why: directly from
+ * device to device, through host memory, or to a NIC through another GPU.
+ * The rules are those of NCCL (P2P_LEVEL, NET_GDR_LEVEL, PXN):
  *
  *   GPU to GPU   directly over NVLinks, and up to p2p_level; else through the memory of
- *                the HOST nearest to the receiver (of another host: over the network).
- *                Nothing is direct if switched off or with level LOC.
+ *                the HOST nearest to the receiver (between hosts: over the network).
+ *                Nothing is direct if that is switched off, or with level LOC.
  *   NET to GPU   directly (GPUDirect RDMA) if both can and their path is at most
  *                gdr_level, P2C from PXB on; else through the HOST nearest to the GPU.
- *   GPU to NET   the same if NICs may read that GPU's memory. If a GPU that is nearest
- *                to the NIC, on this host, is one NVLink hop away and may do this, and its
- *                path to the NIC is wider than the own or the own is worse than PXN, it goes
- *                through that GPU. Of equally near GPUs, NICs at one place take turns.
+ *   GPU to NET   the same if NICs may read that GPU's memory. Traffic goes through another
+ *                GPU of this host (PXN) if that is the nearest one to the NIC, is one NVLink
+ *                hop away and may be read, and if its path to the NIC is wider than the
+ *                GPU's own, or the own path is worse than PXN. NICs at one place take turns
+ *                among equally near GPUs.
  *   all else     as the paths.
- * Between hosts (NET) a route is what the path is; how it leaves a host is said by the
- * routes to its NETs.
+ * Between hosts (NET) a route is as the path. The routes to the NETs of a host say how traffic
+ * leaves it.
  *
- * As with paths there is a table, or `at` is NULL and routes are made when asked for.
+ * As with paths, there is a table, or `at` is NULL and routes are made when asked for.
  *
  * Owner: tti_routes_free(). Graph and paths must outlive it.
  * Threads: any may read. */
@@ -81,9 +82,9 @@ TUTTI_CHECKED tutti_status tti_routes_build(const struct tti_paths *paths,
 					    const struct tti_routes_config *config,
 					    struct tti_routes **out);
 void tti_routes_free(struct tti_routes *routes);
-/* For whoever wants the routes of all pairs: TUTTI_EUNSUPPORTED if there is no table. */
+/* For a caller that wants the routes of all pairs. TUTTI_EUNSUPPORTED: there is no table. */
 TUTTI_CHECKED tutti_status tti_routes_want_all(const struct tti_routes *routes);
-/* By node index; both must be endpoints. NULL: as tti_paths_get(). */
+/* By node index; both nodes must be endpoints. NULL: as tti_paths_get(). */
 const struct tti_route *tti_routes_get(const struct tti_routes *routes, uint32_t from, uint32_t to);
 
 #endif

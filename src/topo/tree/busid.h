@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_BUSID_H
-#define TTI_TOPO_BUSID_H
+#ifndef TTI_TOPO_TREE_BUSID_H
+#define TTI_TOPO_TREE_BUSID_H
 
 /* The address of a PCI function, "DDDD:BB:DD.F", as one number:
  * domain << 20 | bus << 12 | device << 4 | function, each as many hex digits as

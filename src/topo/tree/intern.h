@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_INTERN_H
-#define TTI_TOPO_INTERN_H
+#ifndef TTI_TOPO_TREE_INTERN_H
+#define TTI_TOPO_TREE_INTERN_H
 
-/* Byte strings as small numbers: equal strings get one number, in the order in
- * which they came, from 0. What has one hash is compared whole.
+/* Byte strings as small numbers: equal strings have the same number, counted from 0 in the
+ * order in which they came. Strings of equal hash are compared whole.
  * Owner: who holds the struct; tti_intern_release().
  * Threads: not synchronised. */
 
@@ -30,7 +30,7 @@ struct tti_intern {
 	size_t nslots;
 };
 
-/* The number of a string, which is new if it is entries.n - 1 only now. NONE: no memory. */
+/* The number of a string, which is added if it is not there. NONE: no memory. */
 uint32_t tti_intern(struct tti_intern *set, const void *bytes, size_t nbytes);
 uint32_t tti_intern_text(struct tti_intern *set, const char *text);
 /* NONE: not there. */

@@ -15,7 +15,7 @@ struct tti_overlay_pair {
 	const struct tti_xml *under;
 };
 
-/* A machine; its CPUs are the first of each document, NULL: it is not in that. */
+/* A host, and its first CPU in each document; NULL: that document does not have it. */
 struct tti_overlay_host {
 	uint64_t hash;
 	struct tti_xml *over;
@@ -35,7 +35,7 @@ TUTTI_CHECKED tutti_status tti_overlay_pairs_find(struct tti_overlay_pairs *pair
 						  const struct tti_xml_doc *over);
 void tti_overlay_pairs_release(struct tti_overlay_pairs *pairs);
 
-/* Whether an element of either document is one of the other, too. */
+/* Whether an element of one document is in a pair. */
 bool tti_overlay_pairs_has(const struct tti_overlay_pairs *pairs, const struct tti_xml *node);
 /* The host of a <cpu> of either document. */
 struct tti_overlay_host *tti_overlay_pairs_host(const struct tti_overlay_pairs *pairs,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_SCHEMA_H
-#define TTI_TOPO_SCHEMA_H
+#ifndef TTI_TOPO_TREE_SCHEMA_H
+#define TTI_TOPO_TREE_SCHEMA_H
 
 /* What the topology format allows: which element may stand in which, what type
  * each known attribute has, which names are unique, what targets may be.
@@ -14,13 +14,13 @@
 
 #include "topo/tree/xml.h"
 
-/* Whether an element is one of these. What stands in one that is not is nobody's: it
- * is kept and not looked at. */
+/* Whether an element is one of these. What stands in an unknown element is kept and not
+ * looked at. */
 bool tti_schema_knows(const char *element);
-/* In document order all elements that we know, and of the others the outermost. */
+/* All known elements in document order, and the outermost of the unknown ones. */
 struct tti_xml *tti_schema_walk(const struct tti_xml *node);
-/* The host of a <cpu>, by which its identities are told from those of other hosts:
- * host_hash as a number; what is none (a redacted one) is hashed; 0 without one. */
+/* The host of a <cpu>: host_hash as a number. A host_hash that is no number (a redacted one) is
+ * hashed; 0: there is none. */
 uint64_t tti_schema_host(const struct tti_xml *cpu);
 /* Whether the CPUs of a document are of more than one host. */
 bool tti_schema_has_several_hosts(const struct tti_xml_doc *doc);
@@ -30,9 +30,9 @@ bool tti_schema_has_several_hosts(const struct tti_xml_doc *doc);
  * or not finite where that makes no sense), two CPUs of one host with one
  * numaid, a net with neither name nor dev, a PCI function that is its own ancestor by a
  * pcilink target. Graph files (<graphs>) are refused by name.
- * What is merely implausible passes, as NCCL loads it: a bus id or a net that is there
- * twice, a target that is not there or (in a file that Azure ships) the GPU itself. That
- * is for lint. */
+ * What is merely implausible passes, since NCCL loads it, and lint finds it: a bus id or a net
+ * that is there twice, a target that is not there or is the GPU itself (in a file that Azure
+ * ships). */
 TUTTI_CHECKED tutti_status tti_schema_check(const struct tti_xml_doc *doc);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_XML_H
-#define TTI_TOPO_XML_H
+#ifndef TTI_TOPO_TREE_XML_H
+#define TTI_TOPO_TREE_XML_H
 
 /* A topology as a tree of elements: the format that NCCL writes and clouds
  * ship (<system><cpu><pci><gpu|nic><net|nvlink>, version 1, AMD's version 2).
- * Detection makes the same tree, so a file and a machine are one thing to all
- * that follows. Elements and attributes that nobody knows, and comments, are
- * kept in their place and written back.
+ * Detection makes the same tree, so all that follows need not tell a file from a machine.
+ * Unknown elements and attributes, and comments, are kept in their place and written back.
  *
  * Owner: a document owns all its elements and strings; tti_xml_free() ends
  * them. Strings passed in are copied.
- * Threads: not synchronised; a document that nobody changes may be read by all. */
+ * Threads: not synchronised; all threads may read a document that no thread changes. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +40,7 @@ struct tti_xml_doc {
 	struct tti_xml *root;   /* <system>; root->next: the comments behind it  */
 	struct tti_xml *prolog; /* the comments before it, a chain through next  */
 	const char *source;     /* "FILE", or "this machine": for messages       */
-	/* By hash, of elements and attributes: a document has few, and very often. */
+	/* Names of elements and attributes by hash: few names are there very often. */
 	const char *names[TTI_XML_NAMES];
 };
 
@@ -49,9 +48,9 @@ struct tti_xml_doc {
 TUTTI_CHECKED tutti_status tti_xml_create(const char *source, struct tti_xml_doc **out);
 void tti_xml_free(struct tti_xml_doc *doc);
 
-/* Read and check well-formedness, and what keeps an input bounded: no entity
- * is expanded but the five of XML, UTF-8, at most TTI_XML_BYTES, nesting of at
- * most TTI_XML_DEPTH, text between elements is white space. TUTTI_EINVAL, as "FILE:LINE:COLUMN: reason".
+/* Read UTF-8 text that is well-formed XML. What keeps an input bounded: no entities but the
+ * five of XML, at most TTI_XML_BYTES, nested at most TTI_XML_DEPTH deep, nothing but white
+ * space between elements. TUTTI_EINVAL, as "FILE:LINE:COLUMN: reason".
  * The result is not yet checked against the format (schema.h). */
 #define TTI_XML_DEPTH 512
 #define TTI_XML_BYTES (64 << 20)
@@ -59,11 +58,11 @@ TUTTI_CHECKED tutti_status tti_xml_read(const char *text, size_t nbytes, const c
 					struct tti_xml_doc **out);
 TUTTI_CHECKED tutti_status tti_xml_read_file(const char *path, struct tti_xml_doc **out);
 
-/* Two blanks a level, attributes in order, <x/> without children. What is
- * written reads as the same document; writing that gives the same bytes. */
+/* Two blanks a level, attributes in order, <x/> without children. Reading the text gives the
+ * same document, and writing that gives the same bytes. */
 void tti_xml_write(const struct tti_xml_doc *doc, struct tti_strbuf *out);
-/* The whole file or none of it: a temporary one beside it that is renamed. A path
- * that is there and is no regular file is refused; a symbolic link is followed. */
+/* Write the whole file or none of it: a temporary file beside it is renamed. A path that exists
+ * and is no regular file is refused; a symbolic link is followed. */
 TUTTI_CHECKED tutti_status tti_xml_write_file(const struct tti_xml_doc *doc, const char *path);
 
 /* A copy of a document. */
@@ -79,7 +78,7 @@ struct tti_xml *tti_xml_add_copy(struct tti_xml_doc *doc, struct tti_xml *parent
 /* A comment, likewise. */
 struct tti_xml *tti_xml_add_comment(struct tti_xml_doc *doc, struct tti_xml *parent,
 				    const char *comment);
-/* In the place it has, or as the last. What XML cannot hold becomes '?'. */
+/* Set an attribute, in the place that it has or as the last. What XML cannot hold becomes '?'. */
 bool tti_xml_set(struct tti_xml_doc *doc, struct tti_xml *node, const char *name,
 		 const char *value);
 TUTTI_PRINTF(4, 5)
@@ -87,10 +86,10 @@ bool tti_xml_setf(struct tti_xml_doc *doc, struct tti_xml *node, const char *nam
 		  ...);
 /* Room for just so many attributes, before the first. */
 bool tti_xml_reserve_attrs(struct tti_xml_doc *doc, struct tti_xml *node, uint32_t n);
-/* As the last, without a look at whether there is one of that name. */
+/* Add an attribute as the last, without a look for one of that name. */
 bool tti_xml_append_attr(struct tti_xml_doc *doc, struct tti_xml *node, const char *name,
 			 const char *value);
-/* What no XML can hold, such as the bytes of a broken device name, becomes '?'. */
+/* Bytes that XML cannot hold, such as those of a broken device name, become '?'. */
 void tti_xml_make_legal(char *text);
 /* Take a node out of its parent (its memory stays the document's). */
 void tti_xml_unlink(struct tti_xml *node);
@@ -103,9 +102,9 @@ bool tti_xml_is(const struct tti_xml *node, const char *name);
 /* The first child of that name (NULL: any element) with attr = value (attr NULL: any). */
 struct tti_xml *tti_xml_find(const struct tti_xml *node, const char *name, const char *attr,
 			     const char *value);
-/* All elements in document order, from doc->root on: NULL at the end. */
+/* The element after this one in document order; NULL at the end. */
 struct tti_xml *tti_xml_walk(const struct tti_xml *node);
-/* Elements on the longest way down from this one, itself counted. */
+/* How deep the tree below this element is, with the element itself. */
 uint32_t tti_xml_depth(const struct tti_xml *node);
 /* The next sibling that is an element called `name` (NULL: any). */
 struct tti_xml *tti_xml_next(const struct tti_xml *node, const char *name);
@@ -115,10 +114,11 @@ TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
 	tti_xml_fail(const struct tti_xml_doc *doc, const struct tti_xml *node, const char *fmt,
 		     ...);
 
-/* Digits, decimal or after 0x, to the end of the text; false: it is no such number. */
+/* A text that is decimal digits, or hexadecimal ones after 0x; false: it is not. */
 bool tti_xml_digits(const char *text, uint64_t *out);
 
-/* Typed attributes. Absent or "": `missing`. Not that type or not in min..max: tti_xml_fail. */
+/* Typed attributes. An absent or empty one gives `missing`. One that is not of the type, or not
+ * in min..max, fails as tti_xml_fail(). */
 TUTTI_CHECKED tutti_status tti_xml_int(const struct tti_xml_doc *doc, const struct tti_xml *node,
 				       const char *attr, int64_t min, int64_t max, int64_t missing,
 				       int64_t *out);
