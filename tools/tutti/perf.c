@@ -80,22 +80,36 @@ done:
 
 #define ALL "all"
 
+/* What nccl-tests calls some types. */
+static const struct {
+	const char *name;
+	tutti_type type;
+} nccl_types[] = {
+	{ "half", TUTTI_FLOAT16 },       { "float", TUTTI_FLOAT32 },
+	{ "double", TUTTI_FLOAT64 },     { "f8e4m3", TUTTI_FLOAT8_E4M3 },
+	{ "f8e5m2", TUTTI_FLOAT8_E5M2 },
+};
+#define NNCCL ((int)(sizeof(nccl_types) / sizeof(nccl_types[0])))
+
+const char *perf_nccl_name(tutti_type type)
+{
+	for (int i = 0; i < NNCCL; i++)
+		if (nccl_types[i].type == type)
+			return nccl_types[i].name;
+	return tutti_type_name(type);
+}
+
 const char *perf_type_name(const void *self, int i)
 {
-	static const char *const others[] = { ALL, "half", "float", "double", "f8e4m3", "f8e5m2" };
-
 	(void)self;
 	if (i < TUTTI_TYPE_COUNT)
 		return tutti_type_name((tutti_type)i);
-	i -= TUTTI_TYPE_COUNT;
-	return i < (int)(sizeof(others) / sizeof(others[0])) ? others[i] : NULL;
+	i -= TUTTI_TYPE_COUNT + 1;
+	return i < 0 ? ALL : i < NNCCL ? nccl_types[i].name : NULL;
 }
 
 bool perf_take_type(const char *label, const char *value, void *field)
 {
-	/* Of the names behind "all", which nccl-tests has. */
-	static const tutti_type others[] = { TUTTI_FLOAT16, TUTTI_FLOAT32, TUTTI_FLOAT64,
-					     TUTTI_FLOAT8_E4M3, TUTTI_FLOAT8_E5M2 };
 	const struct names names = { perf_type_name, NULL };
 	const int found = names_choose(&names, "there is no type", value);
 	struct perf_types *const types = field;
@@ -106,7 +120,7 @@ bool perf_take_type(const char *label, const char *value, void *field)
 		if (found == i || found == TUTTI_TYPE_COUNT)
 			types->at[types->n++] = (tutti_type)i;
 	if (found > TUTTI_TYPE_COUNT)
-		types->at[types->n++] = others[found - TUTTI_TYPE_COUNT - 1];
+		types->at[types->n++] = nccl_types[found - TUTTI_TYPE_COUNT - 1].type;
 	return found >= 0;
 }
 

@@ -53,6 +53,8 @@ static inline bool perf_has_pair(const struct perf_options *options, tutti_type 
 	return !coll_is((tutti_collective)options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
 }
 
+/* As nccl-tests has it in its table: "float". */
+const char *perf_nccl_name(tutti_type type);
 const char *perf_type_name(const void *self, int i);
 const char *perf_op_name(const void *self, int i);
 /* Values of -d and -o, a name or "all", into struct perf_types and perf_ops. */

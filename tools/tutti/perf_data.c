@@ -64,61 +64,52 @@ void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 	out->bytes = (out->send > out->recv ? out->send : out->recv) * elt;
 }
 
-/* What a complex number has two of; any other type is its own part. */
-static tutti_type part_of(tutti_type type)
-{
-	if (type == TUTTI_COMPLEX64)
-		return TUTTI_FLOAT32;
-	return type == TUTTI_COMPLEX128 ? TUTTI_FLOAT64 : type;
-}
+/* The types by what they hold; a complex number has two floats. */
+enum kind { SIGNED, UNSIGNED, FLOAT };
 
-/* All integers up to this are values of the type. */
+struct facts {
+	enum kind kind;
+	int bits;     /* all integers of so many bits are values of the type */
+	int exponent; /* bits of it, of a type that C has not                 */
+	tutti_type part;
+};
+
+static const struct facts facts_of[TUTTI_TYPE_COUNT] = {
+	[TUTTI_BOOL] = { UNSIGNED, 1, 0, TUTTI_BOOL },
+	[TUTTI_INT8] = { SIGNED, 7, 0, TUTTI_INT8 },
+	[TUTTI_UINT8] = { UNSIGNED, 7, 0, TUTTI_UINT8 },
+	[TUTTI_INT16] = { SIGNED, 15, 0, TUTTI_INT16 },
+	[TUTTI_UINT16] = { UNSIGNED, 15, 0, TUTTI_UINT16 },
+	[TUTTI_INT32] = { SIGNED, 31, 0, TUTTI_INT32 },
+	[TUTTI_UINT32] = { UNSIGNED, 31, 0, TUTTI_UINT32 },
+	[TUTTI_INT64] = { SIGNED, 53, 0, TUTTI_INT64 },
+	[TUTTI_UINT64] = { UNSIGNED, 53, 0, TUTTI_UINT64 },
+	[TUTTI_FLOAT8_E4M3] = { FLOAT, 4, 4, TUTTI_FLOAT8_E4M3 },
+	[TUTTI_FLOAT8_E5M2] = { FLOAT, 3, 5, TUTTI_FLOAT8_E5M2 },
+	[TUTTI_FLOAT16] = { FLOAT, 11, 5, TUTTI_FLOAT16 },
+	[TUTTI_BFLOAT16] = { FLOAT, 8, 8, TUTTI_BFLOAT16 },
+	[TUTTI_FLOAT32] = { FLOAT, 24, 0, TUTTI_FLOAT32 },
+	[TUTTI_FLOAT64] = { FLOAT, 53, 0, TUTTI_FLOAT64 },
+	[TUTTI_COMPLEX64] = { FLOAT, 24, 0, TUTTI_FLOAT32 },
+	[TUTTI_COMPLEX128] = { FLOAT, 53, 0, TUTTI_FLOAT64 },
+};
+
+/* All integers up to this are values of the type; of integers it is the largest one. */
 static int64_t exact_limit(tutti_type type)
 {
-	switch (type) {
-	case TUTTI_BOOL:
-		return 1;
-	case TUTTI_INT8:
-		return INT8_MAX;
-	case TUTTI_UINT8:
-		return UINT8_MAX;
-	case TUTTI_INT16:
-		return INT16_MAX;
-	case TUTTI_UINT16:
-		return UINT16_MAX;
-	case TUTTI_INT32:
-	case TUTTI_UINT32:
-		return INT32_MAX;
-	case TUTTI_FLOAT16:
-		return 1 << 11;
-	case TUTTI_FLOAT32:
-	case TUTTI_COMPLEX64:
-		return 1 << 24;
-	case TUTTI_BFLOAT16:
-		return 1 << 8;
-	case TUTTI_FLOAT8_E4M3:
-		return 1 << 4;
-	case TUTTI_FLOAT8_E5M2:
-		return 1 << 3;
-	case TUTTI_INT64:
-	case TUTTI_UINT64:
-	case TUTTI_FLOAT64:
-	case TUTTI_COMPLEX128:
-		break;
-	}
-	return (int64_t)1 << 53;
+	const struct facts *const facts = &facts_of[type];
+
+	return ((int64_t)1 << facts->bits) - (facts->kind != FLOAT && facts->bits < 53);
 }
 
 static bool is_unsigned(tutti_type type)
 {
-	return type == TUTTI_UINT8 || type == TUTTI_UINT16 || type == TUTTI_UINT32 ||
-	       type == TUTTI_UINT64 || type == TUTTI_BOOL;
+	return facts_of[type].kind == UNSIGNED;
 }
 
 static bool is_integer(tutti_type type)
 {
-	return is_unsigned(type) || type == TUTTI_INT8 || type == TUTTI_INT16 ||
-	       type == TUTTI_INT32 || type == TUTTI_INT64;
+	return facts_of[type].kind != FLOAT;
 }
 
 /* What it does to bools has a name of its own. */
@@ -325,53 +316,21 @@ static unsigned small_float(double value, int exponent_bits, int mantissa_bits)
 
 static void store(tutti_type type, double value, char *to)
 {
-	const int64_t int64 = is_integer(type) ? (int64_t)value : 0;
-	const int32_t int32 = (int32_t)(uint32_t)(uint64_t)int64;
+	const struct facts *const facts = &facts_of[type];
+	const size_t size = tutti_type_size(type);
 	const float single = (float)value;
-	uint16_t half = (uint16_t)int64;
+	uint64_t bits = 0;
 
-	switch (type) {
-	case TUTTI_FLOAT64:
-		memcpy(to, &value, sizeof(value));
-		return;
-	case TUTTI_FLOAT32:
-		memcpy(to, &single, sizeof(single));
-		return;
-	case TUTTI_FLOAT16:
-		half = (uint16_t)small_float(value, 5, 10);
-		memcpy(to, &half, sizeof(half));
-		return;
-	case TUTTI_BFLOAT16:
-		half = (uint16_t)small_float(value, 8, 7);
-		memcpy(to, &half, sizeof(half));
-		return;
-	case TUTTI_FLOAT8_E4M3:
-		*to = (char)small_float(value, 4, 3);
-		return;
-	case TUTTI_FLOAT8_E5M2:
-		*to = (char)small_float(value, 5, 2);
-		return;
-	case TUTTI_INT8:
-	case TUTTI_UINT8:
-	case TUTTI_BOOL:
-		*to = (char)int32;
-		return;
-	case TUTTI_INT16:
-	case TUTTI_UINT16:
-		memcpy(to, &half, sizeof(half));
-		return;
-	case TUTTI_INT32:
-	case TUTTI_UINT32:
-		memcpy(to, &int32, sizeof(int32));
-		return;
-	case TUTTI_INT64:
-	case TUTTI_UINT64:
-		memcpy(to, &int64, sizeof(int64));
-		return;
-	case TUTTI_COMPLEX64:
-	case TUTTI_COMPLEX128:
-		break; /* by its parts */
-	}
+	if (facts->kind != FLOAT)
+		bits = (uint64_t)(int64_t)value;
+	else if (facts->exponent)
+		bits = small_float(value, facts->exponent, facts->bits - 1);
+	else if (size == sizeof(single))
+		memcpy(&bits, &single, sizeof(single));
+	else
+		memcpy(&bits, &value, sizeof(value));
+	/* All machines that Tutti runs on are little-endian. */
+	memcpy(to, &bits, size);
 }
 
 struct table {
@@ -391,7 +350,7 @@ static bool make_table(const struct perf_pattern *p, size_t count, struct table 
 /* Element i of a call that reduces: what a rank sends, or for rank -1 the result. */
 static void store_element(const struct perf_pattern *p, int rank, size_t i, char *to)
 {
-	const tutti_type part = part_of(p->type);
+	const tutti_type part = facts_of[p->type].part;
 	const size_t size = tutti_type_size(part), nparts = tutti_type_size(p->type) / size;
 
 	if (nparts == 2 && p->op == TUTTI_PROD) {

@@ -5,37 +5,6 @@
 
 #include "perf.h"
 
-/* As nccl-tests spells them. */
-static const char *table_type(tutti_type type)
-{
-	switch (type) {
-	case TUTTI_FLOAT16:
-		return "half";
-	case TUTTI_FLOAT32:
-		return "float";
-	case TUTTI_FLOAT64:
-		return "double";
-	case TUTTI_FLOAT8_E4M3:
-		return "f8e4m3";
-	case TUTTI_FLOAT8_E5M2:
-		return "f8e5m2";
-	case TUTTI_INT8:
-	case TUTTI_UINT8:
-	case TUTTI_INT32:
-	case TUTTI_UINT32:
-	case TUTTI_INT64:
-	case TUTTI_UINT64:
-	case TUTTI_BFLOAT16:
-	case TUTTI_INT16:
-	case TUTTI_UINT16:
-	case TUTTI_BOOL:
-	case TUTTI_COMPLEX64:
-	case TUTTI_COMPLEX128:
-		break;
-	}
-	return tutti_type_name(type);
-}
-
 void perf_print_start(const struct perf_options *options)
 {
 	const int version = tutti_version();
@@ -138,7 +107,7 @@ bool perf_print_row(const struct perf_rank *pr, const struct perf_row *row)
 
 	if (!options->json) {
 		printf("%12zu  %12zu  %8s  %6s  %6d", row->layout.bytes, row->layout.param,
-		       moves ? table_type(row->type) : "none", op, root);
+		       moves ? perf_nccl_name(row->type) : "none", op, root);
 		print_result(&row->out_of_place);
 		print_result(&row->in_place);
 		printf("\n");
