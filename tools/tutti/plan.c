@@ -21,24 +21,15 @@ static int write_format(const struct plan_options *options, tutti_plan_t plan,
 	const tutti_status status =
 		tutti_plan_print(plan, format, topo_flags(&options->source.topo, to), &text);
 
-	if (status)
-		return plan_failed(status);
-	fputs(text, to);
-	free(text);
-	return TOOL_GOOD;
+	return status ? plan_failed(status) : tool_write(text, to);
 }
 
 static int draw(tutti_plan_t plan, FILE *to)
 {
 	char *text = NULL;
 	const tutti_status status = tutti_plan_print(plan, TUTTI_PLAN_DOT, 0, &text);
-	int code;
 
-	if (status)
-		return plan_failed(status);
-	code = topo_draw_text(text, to);
-	free(text);
-	return code;
+	return status ? plan_failed(status) : topo_draw_text(text, to);
 }
 
 static int write_lines(tutti_plan_t plan, tutti_plan_format format, const char *key)

@@ -12,16 +12,9 @@ static int print(const struct plan_handoff *handoff, tutti_handoff_plan_t plan,
 {
 	char *text = NULL;
 	const tutti_status status = tutti_handoff_plan_print(plan, format, handoff->nbytes, &text);
-	int code = TOOL_GOOD;
-
 	if (status)
 		return plan_failed(status);
-	if (draw)
-		code = topo_draw_text(text, to);
-	else
-		fputs(text, to);
-	free(text);
-	return code;
+	return draw ? topo_draw_text(text, to) : tool_write(text, to);
 }
 
 int plan_show_handoff(const struct plan_source *source, const struct plan_handoff *handoff,

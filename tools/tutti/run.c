@@ -42,21 +42,10 @@ static bool set_environment(const struct job *job)
 	       unsetenv("TUTTI_COMM_SECRET") == 0;
 }
 
-/* Of the system, so it is no parameter of the library. */
-static const char *tmpdir(void)
-{
-	static const char name[] = "TMPDIR=";
-
-	for (char **entry = environ; *entry; entry++)
-		if (strncmp(*entry, name, strlen(name)) == 0)
-			return *entry + strlen(name);
-	return "";
-}
-
 /* In the first folder that can be written to: containers often have a /tmp that cannot. */
 static bool make_dir(struct job *job)
 {
-	const char *const folders[] = { tmpdir(), "/tmp", "/dev/shm" };
+	const char *const folders[] = { tool_variable("TMPDIR"), "/tmp", "/dev/shm" };
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {

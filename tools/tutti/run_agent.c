@@ -72,21 +72,10 @@ static int free_port(int port)
 	return found;
 }
 
-/* What TUTTI_PORT_RANGE is; "": nothing. */
-static const char *port_range(void)
-{
-	struct tutti_param_info info;
-
-	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++)
-		if (strcmp(info.variable, "TUTTI_PORT_RANGE") == 0 && info.value)
-			return info.value;
-	return "";
-}
-
 /* A port that rank 0 can listen on; 0: there is none, said so. */
 static int find_port(void)
 {
-	const char *range = port_range();
+	const char *const set = tool_parameter("TUTTI_PORT_RANGE"), *range = set ? set : "";
 	unsigned first = 0, last = 0;
 	int port = 0;
 	char more;

@@ -14,17 +14,6 @@ static bool out_of_memory(void)
 	return false;
 }
 
-/* What the environment says; NULL: nothing. */
-static const char *parameter(const char *variable)
-{
-	struct tutti_param_info info;
-
-	for (int at = 0; tutti_param_get(at, &info) == TUTTI_OK; at++)
-		if (!strcmp(info.variable, variable))
-			return info.is_set ? info.value : NULL;
-	return NULL;
-}
-
 /* The PCI bus ids of the first `gpus` GPUs, with commas between; how many GPUs there are. Those that are on no PCI
  * bus count, and are not in the text. */
 static int list_gpus(tutti_topo_t topo, int gpus, char *text, size_t nbytes)
@@ -56,8 +45,8 @@ static bool place_gpus(int gpus)
 	tutti_status status;
 	int n;
 
-	config.xml_file = parameter("TUTTI_TOPO_FILE");
-	if (!config.xml_file || parameter(PLACES))
+	config.xml_file = tool_parameter("TUTTI_TOPO_FILE");
+	if (!config.xml_file || tool_parameter(PLACES))
 		return true;
 	status = tutti_topo_load(&config, &topo);
 	if (status != TUTTI_OK)

@@ -11,7 +11,7 @@
 /* The last one in front of all: who names it first is asked first. */
 static bool preload(const char *option, const char *path)
 {
-	const char *others = "";
+	const char *const others = tool_variable("LD_PRELOAD");
 	char text[16 * PATH_MAX];
 
 	if (access(path, R_OK) < 0)
@@ -24,9 +24,6 @@ static bool preload(const char *option, const char *path)
 				 "install tutti elsewhere",
 				 option, path),
 		       false;
-	for (char **entry = environ; *entry; entry++)
-		if (strncmp(*entry, "LD_PRELOAD=", 11) == 0)
-			others = *entry + 11;
 	if (snprintf(text, sizeof(text), "%s%s%s", path, *others ? ":" : "", others) >=
 		    (int)sizeof(text) ||
 	    setenv("LD_PRELOAD", text, 1) != 0)

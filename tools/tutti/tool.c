@@ -3,7 +3,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "names.h"
 
@@ -124,4 +126,31 @@ bool tool_find_algorithm(tutti_collective coll, const char *name)
 	}
 	snprintf(what, sizeof(what), "%s has no algorithm", tutti_collective_name(coll));
 	return names_choose(&names, what, name) >= 0;
+}
+
+int tool_write(char *text, FILE *to)
+{
+	fputs(text, to);
+	free(text);
+	return TOOL_GOOD;
+}
+
+const char *tool_variable(const char *name)
+{
+	const size_t len = strlen(name);
+
+	for (char **entry = environ; entry && *entry; entry++)
+		if (!strncmp(*entry, name, len) && (*entry)[len] == '=')
+			return *entry + len + 1;
+	return "";
+}
+
+const char *tool_parameter(const char *variable)
+{
+	struct tutti_param_info info;
+
+	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++)
+		if (!strcmp(info.variable, variable))
+			return info.is_set ? info.value : NULL;
+	return NULL;
 }

@@ -35,6 +35,14 @@ bool tool_find_algorithm(tutti_collective coll, const char *name);
 FILE *tool_open_output(const char *path);
 int tool_close_output(FILE *file, const char *path, int code);
 
+/* Write a text, and free it: TOOL_GOOD. */
+int tool_write(char *text, FILE *to);
+
+/* A variable of the system, which is no parameter of the library; "": it is not set. */
+const char *tool_variable(const char *name);
+/* A parameter of the library that was set; NULL: it was not. */
+const char *tool_parameter(const char *variable);
+
 /* Print one line and release it. false: no memory, said so. */
 bool tool_print_json(json_t *object);
 

@@ -67,7 +67,8 @@ unsigned topo_flags(const struct topo_source *source, FILE *to);
 int topo_print(tutti_topo_t topo, tutti_topo_format format, unsigned flags, FILE *to);
 /* Draw with Graphviz: the exit code. */
 int topo_draw(tutti_topo_t topo, FILE *to);
-int topo_draw_text(const char *text, FILE *to);
+/* `text` is taken. */
+int topo_draw_text(char *text, FILE *to);
 
 /* Run argv[0] with these ends; -1: no input, our own output. -1: it cannot be started
  * (errno), else its exit code. */
@@ -78,6 +79,8 @@ struct topo_unpacked {
 	char *folder; /* to be removed                                     */
 	char *root;   /* the machine in it: has sys/ and maybe proc/ below */
 };
+/* Make the folder of `template`, which ends in XXXXXX; topo_remove() removes it. False: said why. */
+bool topo_make_folder(char *template, struct topo_unpacked *out);
 /* false: said why. */
 bool topo_unpack(const char *tarball, struct topo_unpacked *out);
 void topo_remove(struct topo_unpacked *unpacked);

@@ -57,16 +57,11 @@ static bool collect(struct gather *gather)
 	char template[] = P_tmpdir "/tutti-topo-XXXXXX";
 	tutti_status status;
 
-	if (!mkdtemp(template)) {
-		tool_fail("cannot make a folder %s: %m", template);
+	if (!topo_make_folder(template, &gather->copy))
 		return false;
-	}
-	gather->copy.folder = strdup(template);
-	if (!gather->copy.folder || asprintf(&gather->copy.root, "%s/" TOP, template) < 0) {
+	if (asprintf(&gather->copy.root, "%s/" TOP, template) < 0) {
 		gather->copy.root = NULL;
 		tool_fail("out of memory");
-		if (!gather->copy.folder)
-			(void)rmdir(template);
 		return false;
 	}
 	status = tutti_topo_gather(gather->copy.root);

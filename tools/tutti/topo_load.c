@@ -84,23 +84,13 @@ long topo_find_count(const char *text, int most, int *count)
 	return (long)(len - digits - 1);
 }
 
-/* Not the library's business: https://no-color.org */
-static bool is_set(const char *variable)
-{
-	const size_t len = strlen(variable);
-
-	for (char **entry = environ; entry && *entry; entry++)
-		if (!strncmp(*entry, variable, len) && (*entry)[len] == '=' && (*entry)[len + 1])
-			return true;
-	return false;
-}
-
 unsigned topo_flags(const struct topo_source *source, FILE *to)
 {
 	unsigned flags = 0;
 
+	/* https://no-color.org */
 	if (source->color == TOPO_ALWAYS ||
-	    (source->color == TOPO_AUTO && isatty(fileno(to)) && !is_set("NO_COLOR")))
+	    (source->color == TOPO_AUTO && isatty(fileno(to)) && !*tool_variable("NO_COLOR")))
 		flags |= TUTTI_TOPO_COLOR;
 	/* Numbers must stay as they are in C: only the characters are asked for. */
 	if (setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8"))
@@ -113,9 +103,5 @@ int topo_print(tutti_topo_t topo, tutti_topo_format format, unsigned flags, FILE
 	char *text;
 	const tutti_status status = tutti_topo_print(topo, format, flags, &text);
 
-	if (status)
-		return tool_fail("%s", tool_why(NULL, status));
-	fputs(text, to);
-	free(text);
-	return TOOL_GOOD;
+	return status ? tool_fail("%s", tool_why(NULL, status)) : tool_write(text, to);
 }

@@ -67,11 +67,7 @@ static int print(tutti_cluster_t cluster, const struct topo_merge_options *optio
 		status = tutti_cluster_read_rails(cluster, options->rails);
 	if (status == TUTTI_OK)
 		status = tutti_cluster_print(cluster, options->json, &text);
-	if (status)
-		return tool_fail("%s", tool_why(NULL, status));
-	fputs(text, stdout);
-	free(text);
-	return TOOL_GOOD;
+	return status ? tool_fail("%s", tool_why(NULL, status)) : tool_write(text, stdout);
 }
 
 int topo_merge_run(void *self)

@@ -123,6 +123,21 @@ static bool is_markup(const char *path)
 	return first == '<';
 }
 
+bool topo_make_folder(char *template, struct topo_unpacked *out)
+{
+	*out = (struct topo_unpacked){ NULL, NULL };
+	if (!mkdtemp(template)) {
+		tool_fail("cannot make a folder %s: %m", template);
+		return false;
+	}
+	out->folder = strdup(template);
+	if (out->folder)
+		return true;
+	tool_fail("out of memory");
+	rmdir(template);
+	return false;
+}
+
 bool topo_unpack(const char *tarball, struct topo_unpacked *out)
 {
 	/* Caches are most of a capture, and nobody reads them. */
@@ -132,17 +147,8 @@ bool topo_unpack(const char *tarball, struct topo_unpacked *out)
 			 NULL };
 	int code;
 
-	*out = (struct topo_unpacked){ NULL, NULL };
-	if (!mkdtemp(template)) {
-		tool_fail("cannot make a folder %s: %m", template);
+	if (!topo_make_folder(template, out))
 		return false;
-	}
-	out->folder = strdup(template);
-	if (!out->folder) {
-		tool_fail("out of memory");
-		rmdir(template);
-		return false;
-	}
 	code = is_markup(tarball) ? NO_TAR : topo_run_program(argv, -1, -1);
 	if (code == 0)
 		out->root = find_machine(template);
@@ -179,7 +185,7 @@ static bool copy_file(FILE *from, FILE *to)
 	return !ferror(from);
 }
 
-int topo_draw_text(const char *text, FILE *to)
+int topo_draw_text(char *text, FILE *to)
 {
 	char *argv[] = { "dot", "-Tsvg", NULL };
 	/* Files, for with two pipes each side could wait for the other. */
@@ -204,6 +210,7 @@ int topo_draw_text(const char *text, FILE *to)
 	else
 		code = TOOL_GOOD;
 done:
+	free(text);
 	if (graph)
 		fclose(graph);
 	if (picture)
@@ -215,11 +222,6 @@ int topo_draw(tutti_topo_t topo, FILE *to)
 {
 	char *text;
 	const tutti_status status = tutti_topo_print(topo, TUTTI_TOPO_DOT, 0, &text);
-	int code;
 
-	if (status)
-		return tool_fail("%s", tool_why(NULL, status));
-	code = topo_draw_text(text, to);
-	free(text);
-	return code;
+	return status ? tool_fail("%s", tool_why(NULL, status)) : topo_draw_text(text, to);
 }

@@ -7,19 +7,12 @@
 
 #include "tool.h"
 
-static int write_text(char *text)
-{
-	fputs(text, stdout);
-	free(text);
-	return TOOL_GOOD;
-}
-
 static int print_file(const struct tune_options *tune)
 {
 	char *text;
 	const tutti_status status = tutti_tune_print_file(tune->config.tune_file, &text);
 
-	return status ? plan_failed(status) : write_text(text);
+	return status ? plan_failed(status) : tool_write(text, stdout);
 }
 
 static int print_table(struct tune_options *tune)
@@ -36,20 +29,14 @@ static int print_table(struct tune_options *tune)
 	if (!status)
 		status = tutti_tune_print(plan, &tune->config, &text);
 	tutti_plan_free(plan);
-	return status ? plan_failed(status) : write_text(text);
+	return status ? plan_failed(status) : tool_write(text, stdout);
 }
 
 /* What was measured on this machine says nothing of others; what the user names is the user's. */
 static void forget_this_machine(struct tune_options *tune)
 {
-	struct tutti_param_info info;
-
-	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++)
-		if (!strcmp(info.variable, "TUTTI_TUNE_FILE")) {
-			if (!info.is_set && !tune->config.tune_file)
-				tune->config.tune_file = "none";
-			return;
-		}
+	if (!tune->config.tune_file && !tool_parameter("TUTTI_TUNE_FILE"))
+		tune->config.tune_file = "none";
 }
 
 /* A plan file says enough; with its machines, how many cores they have too. */
