@@ -2,7 +2,7 @@
 #ifndef TTI_BOOT_BASE_H
 #define TTI_BOOT_BASE_H
 
-/* What all kinds of bootstrap have, as the first member. Private to boot/. */
+/* The first member of every kind of bootstrap. Private to boot/. */
 
 #include <stdbool.h>
 
@@ -18,10 +18,10 @@ struct tti_boot_ops {
 	void (*watch_notify)(struct tti_boot *boot, const struct tti_failure *failure);
 	void (*watch_ask)(struct tti_boot *boot, int peer);
 	void (*watch_stop)(struct tti_boot *boot);
-	/* tti_boot_name() under another number; NULL: that is all there is to say. */
+	/* tti_boot_name() of `rank`, which is called `number` in the text. NULL: "rank 3" alone. */
 	const char *(*name)(const struct tti_boot *boot, int rank, int number, char *buf);
-	/* Carriers, once they watch: nbytes from the head on, to be taken by the peer's dispatcher.
-	 * Does not wait; who cannot be reached goes down there. */
+	/* Carriers, once they watch: the peer's dispatcher gets nbytes from the head on. Does not
+	 * wait; the own dispatcher hears of a peer that cannot be reached. */
 	tutti_status (*mail)(struct tti_boot *boot, int peer, const struct tti_mail *mail,
 			     size_t nbytes);
 };
@@ -32,7 +32,7 @@ struct tti_boot {
 	bool local;
 	bool watching; /* tti_watch_start() was called */
 	uint8_t secret[TTI_SECRET_BYTES];
-	struct tti_dispatcher dispatcher; /* of carriers; zero in others */
+	struct tti_dispatcher dispatcher; /* carriers; others: zero */
 };
 
 /* Whether *stop is set; NULL: never. */
@@ -41,7 +41,7 @@ static inline bool tti_boot_stopped(const _Atomic int *stop)
 	return stop && *stop;
 }
 
-/* How long a wait does not look at *stop. */
+/* A wait looks at *stop this often. */
 #define TTI_BOOT_NAP_MS 40
 
 #endif

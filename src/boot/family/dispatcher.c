@@ -13,8 +13,8 @@
 #define CLOSED_MOST 1024
 
 /* Mail for a context that is not here yet. */
-struct tti_stray {
-	struct tti_stray *next;
+struct tti_unexpected_mail {
+	struct tti_unexpected_mail *next;
 	int from;
 	size_t nbytes; /* of mail */
 	struct tti_mail mail;
@@ -22,14 +22,14 @@ struct tti_stray {
 
 tutti_status tti_dispatcher_init(struct tti_dispatcher *dispatcher, int nranks)
 {
-	*dispatcher = (struct tti_dispatcher){ .nranks = nranks, .fallen = -1 };
+	*dispatcher = (struct tti_dispatcher){ .nranks = nranks, .first_dead = -1 };
 	dispatcher->down = tti_calloc(TTI_BITSET_WORDS(nranks), sizeof(uint64_t));
 	if (!dispatcher->down)
 		return tti_fail(TUTTI_ENOMEM, "mail of %d ranks: out of memory", nranks);
 	pthread_mutex_init(&dispatcher->lock, NULL);
 	pthread_mutex_init(&dispatcher->down_lock, NULL);
 	pthread_cond_init(&dispatcher->settled, NULL);
-	dispatcher->strays_end = &dispatcher->strays;
+	dispatcher->unexpected_end = &dispatcher->unexpected;
 	return TUTTI_OK;
 }
 
@@ -37,11 +37,11 @@ void tti_dispatcher_release(struct tti_dispatcher *dispatcher)
 {
 	if (!dispatcher->down)
 		return;
-	while (dispatcher->strays) {
-		struct tti_stray *stray = dispatcher->strays;
+	while (dispatcher->unexpected) {
+		struct tti_unexpected_mail *kept = dispatcher->unexpected;
 
-		dispatcher->strays = stray->next;
-		tti_free(stray);
+		dispatcher->unexpected = kept->next;
+		tti_free(kept);
 	}
 	tti_free(dispatcher->closed);
 	tti_free(dispatcher->down);
@@ -61,14 +61,14 @@ bool tti_dispatcher_is_down(struct tti_dispatcher *dispatcher, int peer)
 	return down;
 }
 
-int tti_dispatcher_fallen(struct tti_dispatcher *dispatcher)
+int tti_dispatcher_first_dead(struct tti_dispatcher *dispatcher)
 {
-	int fallen;
+	int first_dead;
 
 	pthread_mutex_lock(&dispatcher->lock);
-	fallen = dispatcher->fallen;
+	first_dead = dispatcher->first_dead;
 	pthread_mutex_unlock(&dispatcher->lock);
-	return fallen;
+	return first_dead;
 }
 
 /* -- Boxes --------------------------------------------------------------------------- */
@@ -117,17 +117,19 @@ bool tti_dispatcher_knows(struct tti_dispatcher *dispatcher, uint64_t context)
 }
 
 /* The first stray of this context, taken out; NULL: none. */
-static struct tti_stray *find_stray(struct tti_dispatcher *dispatcher, uint64_t context)
+static struct tti_unexpected_mail *find_unexpected(struct tti_dispatcher *dispatcher,
+						   uint64_t context)
 {
-	for (struct tti_stray **link = &dispatcher->strays; *link; link = &(*link)->next) {
-		struct tti_stray *stray = *link;
+	for (struct tti_unexpected_mail **link = &dispatcher->unexpected; *link;
+	     link = &(*link)->next) {
+		struct tti_unexpected_mail *kept = *link;
 
-		if (stray->mail.context != context)
+		if (kept->mail.context != context)
 			continue;
-		*link = stray->next;
+		*link = kept->next;
 		if (!*link)
-			dispatcher->strays_end = link;
-		return stray;
+			dispatcher->unexpected_end = link;
+		return kept;
 	}
 	return NULL;
 }
@@ -164,14 +166,14 @@ static void hand_over(struct tti_dispatcher *dispatcher, struct tti_mailbox *mai
 
 void tti_dispatcher_open(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
 {
-	struct tti_stray *stray;
+	struct tti_unexpected_mail *kept;
 
 	pthread_mutex_lock(&dispatcher->lock);
 	mailbox->next = dispatcher->mailboxes;
 	dispatcher->mailboxes = mailbox;
-	while ((stray = find_stray(dispatcher, mailbox->context))) {
-		hand_over(dispatcher, mailbox, stray->from, &stray->mail, stray->nbytes);
-		tti_free(stray);
+	while ((kept = find_unexpected(dispatcher, mailbox->context))) {
+		hand_over(dispatcher, mailbox, kept->from, &kept->mail, kept->nbytes);
+		tti_free(kept);
 	}
 	tell_missed(dispatcher, mailbox);
 	pthread_mutex_unlock(&dispatcher->lock);
@@ -227,9 +229,10 @@ void tti_dispatcher_close(struct tti_dispatcher *dispatcher, struct tti_mailbox 
 static void keep(struct tti_dispatcher *dispatcher, int from, const struct tti_mail *mail,
 		 size_t nbytes)
 {
-	struct tti_stray *stray = tti_alloc(offsetof(struct tti_stray, mail) + nbytes);
+	struct tti_unexpected_mail *kept =
+		tti_alloc(offsetof(struct tti_unexpected_mail, mail) + nbytes);
 
-	if (!stray) {
+	if (!kept) {
 		const size_t i = dispatcher->nmissed++ % TTI_DISPATCHER_MISSED;
 
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory for mail of rank %d", from);
@@ -237,12 +240,12 @@ static void keep(struct tti_dispatcher *dispatcher, int from, const struct tti_m
 		dispatcher->missed[i].from = from;
 		return;
 	}
-	stray->next = NULL;
-	stray->from = from;
-	stray->nbytes = nbytes;
-	memcpy(&stray->mail, mail, nbytes);
-	*dispatcher->strays_end = stray;
-	dispatcher->strays_end = &stray->next;
+	kept->next = NULL;
+	kept->from = from;
+	kept->nbytes = nbytes;
+	memcpy(&kept->mail, mail, nbytes);
+	*dispatcher->unexpected_end = kept;
+	dispatcher->unexpected_end = &kept->next;
 }
 
 tutti_status tti_dispatcher_send(struct tti_boot *carrier, int to, struct tti_mail *mail,
@@ -297,8 +300,8 @@ void tti_dispatcher_down(struct tti_dispatcher *dispatcher, int peer, enum tti_d
 	pthread_mutex_lock(&dispatcher->down_lock);
 	pthread_mutex_lock(&dispatcher->lock);
 	/* Also of a rank that could not be reached before: it is now known why. */
-	if (how == TTI_DOWN_DIED && dispatcher->fallen < 0)
-		dispatcher->fallen = peer;
+	if (how == TTI_DOWN_DIED && dispatcher->first_dead < 0)
+		dispatcher->first_dead = peer;
 	if (tti_bit_has(dispatcher->down, (size_t)peer)) {
 		pthread_mutex_unlock(&dispatcher->lock);
 		pthread_mutex_unlock(&dispatcher->down_lock);

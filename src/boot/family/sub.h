@@ -2,23 +2,22 @@
 #ifndef TTI_BOOT_SUB_H
 #define TTI_BOOT_SUB_H
 
-/* The kind of bootstrap that needs no connections of its own: some ranks of another one,
- * the carrier, whose watch runs, under new numbers. They exchange by mail (dispatcher.h), and
- * so does their watch:
+/* The bootstrap of a subcommunicator: some ranks of another bootstrap, the carrier, whose watch runs,
+ * under new numbers. It has no connections: its ranks exchange and watch by mail (dispatcher.h).
  *
- *     all_gather   half the ring of their own numbers in each direction, as ring.c does
- *     news         along the same ring, in both directions, around who has left; over a
- *                  carrier within a process: to all at once
- *     death        the carrier's news say so; who has a connection to the dead rank sees it end
+ *     all_gather   half the ring of its ranks in each direction, as ring.c does
+ *     failures     along the same ring, in both directions, around ranks that left; if the ranks are
+ *                  threads of one process, to all at once
+ *     death        the carrier says so, and a rank with a connection to the dead one sees it end
  *
- * sub.c: exchange; sub_watch.c: the watch. Private to boot/ but for tti_boot_sub_create()
- * in boot.h. */
+ * sub.c has the exchange, sub_watch.c below it the watch and what both need. Private to boot/ but for
+ * what boot.h declares. */
 
 #include <pthread.h>
 
 #include "boot/base.h"
 
-/* A part of what a rank sent in the exchange. */
+/* A part of what a rank has sent in an exchange. */
 struct tti_letter {
 	struct tti_letter *next;
 	int from; /* rank here */
@@ -41,7 +40,7 @@ struct tti_sub {
 	pthread_cond_t came;
 	/* The exchange: until the watch starts. */
 	struct tti_letter *letters, **letters_end;
-	uint32_t *sent, *received; /* [nranks] mails, of the exchange with each */
+	uint32_t *sent, *received; /* [nranks]: parts exchanged with each */
 	bool finished;             /* it is over */
 
 	/* The watch. */
@@ -50,16 +49,16 @@ struct tti_sub {
 	struct tti_watch_events events;
 	bool has_events;
 	uint64_t *left;  /* members that closed it, or whose process is gone */
-	int notified[2]; /* who got the news from here, that way round; -1: nobody */
+	int notified[2]; /* the rank that was notified from here, up and down the ring; -1: none */
 };
 
 struct tti_sub *tti_sub_of(struct tti_mailbox *mailbox);
 
-/* Of any bootstrap: whose connections it uses, and a rank's number there. */
+/* The carrier of a bootstrap of any kind, and the number there of one of its ranks. */
 struct tti_boot *tti_boot_carrier(struct tti_boot *boot);
 int tti_boot_carrier_rank(struct tti_boot *boot, int rank);
 
-/* Which rank it is here; -1: none. */
+/* The rank of the sub that has this number in the carrier; -1: none. */
 int tti_sub_find(const struct tti_sub *sub, int carrier_rank);
 
 /* "rank 3 (host, process 17)". */
@@ -70,10 +69,10 @@ const char *tti_sub_name_as(const struct tti_boot *boot, int rank, int number, c
 TUTTI_CHECKED tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind,
 					uint32_t seq, const void *data, size_t nbytes);
 
-/* These are the news, which `from` brought (-1: found here); the first count. */
+/* A failure, which `from` notified this rank of (-1: found here). The first one counts. */
 void tti_sub_learn(struct tti_sub *sub, const struct tti_failure *failure, int from);
 
-/* Mail that is not of the exchange; a member is gone. */
+/* Mail that is no part of an exchange came; a rank of the carrier is gone. */
 void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes);
 void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why);
 
@@ -82,7 +81,7 @@ void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_failure *failu
 void tti_sub_watch_ask(struct tti_boot *boot, int peer);
 void tti_sub_watch_stop(struct tti_boot *boot);
 
-/* Give back what the exchange needed; the lock is held. */
+/* Free what exchanges need. The lock is held. */
 void tti_sub_end_exchange(struct tti_sub *sub);
 
 #endif

@@ -2,11 +2,10 @@
 #ifndef TTI_BOOT_ROOT_H
 #define TTI_BOOT_ROOT_H
 
-/* The root: a thread where ranks check in. It knows who has come, tells each
- * rank where the next one listens, and tells all who is missing when the first
- * of them can wait no longer. A rank's connection stays open until its ring stands, which
- * it says by a goodbye: who ends without one, or says why it gives up, is told to all others that
- * are still on their way.
+/* The root: a thread where ranks check in. It tells each rank where the next rank of the ring listens,
+ * and tells all ranks who is missing when the first of them can wait no longer. A rank keeps its
+ * connection until its ring stands, and then says goodbye. If a connection ends without that, or a rank
+ * says why it gives up, the root tells all others that are still on their way.
  *
  * Owner: a detached root owns itself. Threads: any. */
 
@@ -24,8 +23,8 @@ TUTTI_CHECKED tutti_status tti_root_start(int listen_fd, const uint8_t *secret, 
 
 enum tti_root_end {
 	TTI_ROOT_DONE = 1, /* all ranks have met                                 */
-	TTI_ROOT_SOON,     /* the rank that serves it gives up: all are told, those
-			  that come within a second too                          */
+	TTI_ROOT_SOON,     /* the rank that serves it gives up: all are told, and
+			  those that come within a second               */
 	TTI_ROOT_NOW,
 };
 

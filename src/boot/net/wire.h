@@ -2,27 +2,25 @@
 #ifndef TTI_BOOT_WIRE_H
 #define TTI_BOOT_WIRE_H
 
-/* What goes over the bootstrap's connections, and its parsers.
+/* What goes over the connections of the bootstrap, and its parsers.
  *
- * A connection begins with the handshake (auth.h), whose payload is `who`. All that follows is
- * sealed (tunnel.h). First
- * the connector sends one byte, TTI_JOIN, on the one of its tries that it keeps;
- * the others close before it. Then frames, in both directions:
+ * A connection begins with the handshake (auth.h), whose payload is tti_wire_who. All that follows is
+ * sealed (tunnel.h). A connector may try several connections at once. It sends one byte, TTI_JOIN, on
+ * the one that it keeps, and closes the others. Then come frames, in both directions:
  *
  *     0        4       8             16
  *     | type   | seq   | nbytes      | nbytes of body ...
  *
  *     kind   from -> to       frames                          frames back
- *     ROOT   rank -> root     CHECKIN, then BYE; or NEWS      NEXT, ALL or NEWS
- *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
- *                             closing a gap, or made anew:
- *                             HERE, NEWS, ASK, MOVED, BYE     HERE, NEWS, ANSWER, BYE
- *     PEER   rank -> any      HERE, ASK, MAIL, NEWS, BYE      HERE, ANSWER, MAIL, MAIL_ACK, NEWS, BYE
- *     RING, once the ranks watch:     MAIL, MAIL_ACK             the same
+ *     ROOT   rank -> root     CHECKIN, then BYE; or FAILURE   NEXT, ALL or FAILURE
+ *     RING   rank -> rank+1   BLOCK, then FAILURE, BYE        the same
+ *            over a gap, or anew: HERE, FAILURE, ASK, MOVED, BYE   HERE, FAILURE, ANSWER, BYE
+ *            once the ranks watch: MAIL, MAIL_ACK             the same
+ *     PEER   rank -> any      HERE, ASK, MAIL, FAILURE, BYE   HERE, ANSWER, MAIL, MAIL_ACK, FAILURE, BYE
  *
- * A link of the ring that breaks is made anew, and what was on its way may come twice: all
- * but ANSWER may be repeated without harm, and that has the seq of its ASK. Mail that was not
- * said to be MAIL_ACK goes again over another connection.
+ * A link of the ring that breaks is made anew, and what was under way may come twice. All frames but
+ * ANSWER may be repeated without harm, and an ANSWER has the seq of its ASK. Mail without a MAIL_ACK
+ * goes out again over another connection.
  *
  * All numbers are little-endian, as all supported machines are. */
 
@@ -51,13 +49,13 @@ struct tti_wire_who {
 	int32_t what;   /* ROOT: how many roots; RING: enum tti_ring_side */
 };
 
-/* On the wire: who connects to a neighbour in the ring. */
+/* On the wire: the side from which a rank connects to its neighbour in the ring. */
 enum tti_ring_side {
 	TTI_RING_BEFORE = 0, /* `from` comes before `to`                              */
-	TTI_RING_BEHIND = 1, /* after it, and makes a link anew from its other end    */
+	TTI_RING_BEHIND = 1, /* `from` comes after `to`, and makes their link anew    */
 };
 
-/* Where a rank listens, and how people know it. */
+/* Where a rank listens, and which process it is. */
 #define TTI_CARD_ADDRS 74
 #define TTI_CARD_HOST  44
 struct tti_wire_card {
@@ -81,16 +79,16 @@ struct tti_wire_checkin {
 enum tti_frame_type {
 	TTI_FRAME_CHECKIN = 1, /* tti_wire_checkin                        */
 	TTI_FRAME_NEXT,        /* tti_wire_card of the next rank          */
-	TTI_FRAME_ALL,         /* all ranks of this root have come        */
+	TTI_FRAME_ALL,         /* all ranks of this root have checked in  */
 	TTI_FRAME_BLOCK,       /* a blob of an all-gather                 */
 	TTI_FRAME_FAILURE,     /* tti_failure                                */
-	TTI_FRAME_BYE,         /* seq 1: I had the news and passed it on  */
-	TTI_FRAME_ASK,         /* what are you doing                      */
+	TTI_FRAME_BYE,         /* seq 1: the sender knew of a failure     */
+	TTI_FRAME_ASK,         /* what are you doing?                     */
 	TTI_FRAME_ANSWER,      /* tti_call                                */
-	TTI_FRAME_HERE,        /* I have taken over this connection       */
+	TTI_FRAME_HERE,        /* the sender uses this connection         */
 	TTI_FRAME_MOVED,       /* another connection takes its place      */
-	TTI_FRAME_MAIL,        /* tti_mail, as long as it is; numbered    */
-	TTI_FRAME_MAIL_ACK,    /* mail of this connection, up to seq      */
+	TTI_FRAME_MAIL,        /* tti_mail, without unused data; numbered */
+	TTI_FRAME_MAIL_ACK,    /* mail of this connection came, up to seq */
 	TTI_FRAME_TYPES,
 };
 
@@ -124,10 +122,9 @@ struct tti_framer {
 	bool whole;
 };
 
-/* *used of the nbytes are taken. TUTTI_OK: head and body hold a whole frame, look
- * at it before the next call (the body of BLOCK is thrown away);
- * TUTTI_AGAIN: all were used; TUTTI_EPROTO. What the body says is checked
- * so far as it can be without knowing the job: texts are printable and end. */
+/* *used of the nbytes are taken. TUTTI_OK: head and body hold a whole frame until the next call; the
+ * body of BLOCK is thrown away. TUTTI_AGAIN: all bytes were used. TUTTI_EPROTO. The body is checked as
+ * far as that is possible without knowing the job: texts are printable and end. */
 TUTTI_CHECKED tutti_status tti_framer_feed(struct tti_framer *framer, const void *data,
 					   size_t nbytes, size_t *used);
 
@@ -142,8 +139,8 @@ struct tti_outbox {
 bool tti_outbox_put(struct tti_outbox *out, enum tti_frame_type type, uint32_t seq,
 		    const void *body, size_t nbytes, size_t spare);
 
-/* Send what the tunnel takes. What cannot be sent any more is thrown away: that
- * the other side is gone, is read. */
+/* Send what the tunnel takes. What cannot be sent any more is thrown away: reading tells that the peer
+ * is gone. */
 void tti_outbox_flush(struct tti_outbox *out, struct tti_tunnel *tunnel);
 
 /* Addresses in as few bytes as they need, one after another, as many as there is
@@ -164,11 +161,11 @@ TUTTI_PRINTF(4, 0)
 struct tti_failure tti_failure_vmake(tutti_status status, int failed_rank, int origin,
 				     const char *fmt, va_list args);
 
-/* What the text of news says behind the name of the failed rank: one rank has other numbers in other
+/* The text of a failure without the name of the failed rank, which has other numbers in other
  * communicators. */
 const char *tti_failure_why(const struct tti_failure *failure, const char *name);
 
-/* Makes text from a peer fit for a log: printable, NUL-terminated. */
+/* Make text of a peer fit for a log: printable and NUL-terminated. */
 void tti_wire_clean(char *text, size_t size);
 
 #endif

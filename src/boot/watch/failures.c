@@ -79,15 +79,15 @@ void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *f
  * found it: then its neighbours would wait for a rank that has left. */
 void tti_failures_tell_dead(struct tti_watcher *watcher)
 {
-	const int fallen = tti_dispatcher_fallen(&watcher->sock->base.dispatcher);
+	const int first_dead = tti_dispatcher_first_dead(&watcher->sock->base.dispatcher);
 	struct tti_failure failure;
 	char name[TTI_BOOT_NAME];
 
-	if (fallen < 0 || tti_bit_has(watcher->left, (size_t)fallen))
+	if (first_dead < 0 || tti_bit_has(watcher->left, (size_t)first_dead))
 		return;
-	failure = tti_failure_make(TUTTI_EPEER, fallen, watcher->sock->base.rank,
+	failure = tti_failure_make(TUTTI_EPEER, first_dead, watcher->sock->base.rank,
 				   "%s closed its connection without goodbye: it died",
-				   tti_sock_name(watcher->sock, fallen, name));
+				   tti_sock_name(watcher->sock, first_dead, name));
 	failure.died = true;
 	tti_failures_learn(watcher, &failure, NULL);
 }

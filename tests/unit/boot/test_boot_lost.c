@@ -560,7 +560,7 @@ static void a_death_known_by_mail_goes_on(void **state)
 	(void)meet(job, TTI_CONN_NEXT, 1);
 	tti_dispatcher_down(&job->sock.base.dispatcher, 2, TTI_DOWN_LOST, true, "is lost", NULL);
 	learn_death(job, 2, prev);
-	assert_int_equal(tti_dispatcher_fallen(&job->sock.base.dispatcher), 2);
+	assert_int_equal(tti_dispatcher_first_dead(&job->sock.base.dispatcher), 2);
 	drain(job, 1, TTI_FRAME_FAILURE);
 	tti_dispatcher_down(&job->sock.base.dispatcher, 1, TTI_DOWN_DIED, true, "died", NULL);
 	learn_death(job, 1, prev);
