@@ -17,7 +17,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* Mail leaves so much of an outbox to questions and answers. */
+/* Mail leaves so much room in an outbox to questions and answers. */
 #define SPARE 800
 
 struct tti_conn *tti_conn_make(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
@@ -37,8 +37,8 @@ struct tti_conn *tti_conn_make(struct tti_watcher *watcher, enum tti_conn_role r
 	return conn;
 }
 
-/* A machine that lost its power sends nothing, nor does one behind a dead NIC: ask it now and
- * then. That a link is given up in vain costs little (reconnect.c). */
+/* A machine without power sends nothing, nor does one behind a dead NIC: probe it now and then. A
+ * connection that is given up in vain costs little (reconnect.c). */
 static void set_keepalive(int fd)
 {
 	const int yes = 1, idle_s = 2, interval_s = 1, count = 3, timeout_ms = 5000;
@@ -50,7 +50,7 @@ static void set_keepalive(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
 }
 
-/* The events to be told of. What the tunnel holds needs no event, so that is any. */
+/* If the tunnel holds bytes, any event will do. */
 static uint32_t wanted(const struct tti_conn *conn)
 {
 	return conn->out.len > 0 || tti_tunnel_holds(conn->tunnel) ? EPOLLIN | EPOLLOUT : EPOLLIN;
@@ -174,7 +174,7 @@ void tti_conn_drop(struct tti_conn *conn)
 
 void tti_conn_leave(struct tti_conn *conn)
 {
-	/* What there is no room for is said when there is some. */
+	/* Without room, it is said when there is some. */
 	if (conn->watcher->bye && !conn->torn &&
 	    (!tti_conn_tell_failures(conn) ||
 	     !tti_conn_put(conn, TTI_FRAME_BYE, conn->watcher->lost, NULL, 0)))
@@ -288,8 +288,8 @@ void tti_conn_adopt(struct tti_conn *conn)
 		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
 		return;
 	}
-	/* News say that we are here as well; and a rank that is still in its init, where
-	 * it takes over no connections, understands nothing else. */
+	/* A failure says that this rank is here as well. A rank in its init, which takes over no
+	 * connections, understands nothing else. */
 	conn->tells_failures = true;
 	if (watcher->lost)
 		tti_conn_flush(conn);

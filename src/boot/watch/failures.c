@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has ended the communicator, and who died since, in the order in which this rank heard of it. Every
- * connection of the ring brings its peer all of that: one that is new, or made anew, from the
- * beginning, and one that has no room as soon as it has some. So no news are lost, and what is said
- * behind them comes behind them. */
+/* The failures that this rank knows, in the order in which it learned them: the one that ended the
+ * communicator, then ranks that died since. Every connection of the ring brings its peer all of them: a
+ * new connection from the beginning, one without room as soon as it has some. So no failure is lost,
+ * and frames that follow one are sent after it. */
 #include <stdio.h>
 
 #include "boot/watch/conn.h"
@@ -20,7 +20,7 @@ void tti_failures_report(struct tti_watcher *watcher)
 		watcher->events.on_lost(watcher->events.self, &watcher->first.failure);
 }
 
-/* Not whether the dispatcher knows it: there it may be by mail, of which the ring has heard nothing. */
+/* The dispatcher does not tell: it may know a death by mail that the ring knows nothing about. */
 static bool is_new_death(const struct tti_watcher *watcher, const struct tti_failure *failure)
 {
 	const struct tti_failure_node *at = watcher->lost ? &watcher->first : NULL;
@@ -33,7 +33,7 @@ static bool is_new_death(const struct tti_watcher *watcher, const struct tti_fai
 	return !at;
 }
 
-/* Who brought them has them: if it has all the others too, they are not due there. */
+/* The peer of `from` knows this one. If it knows all the others too, nothing is due there. */
 static void add(struct tti_watcher *watcher, const struct tti_failure *failure,
 		struct tti_conn *from)
 {
@@ -57,8 +57,7 @@ static void add(struct tti_watcher *watcher, const struct tti_failure *failure,
 			tti_conn_flush(conn);
 }
 
-/* The first news end the communicator. Later ones matter to those that were made of it, if they tell of
- * a death. */
+/* The first failure ends the communicator. Later ones matter to its subcommunicators, if they are deaths. */
 void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *failure,
 			struct tti_conn *from)
 {
@@ -75,8 +74,8 @@ void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *f
 					tti_sock_name(watcher->sock, failure->failed_rank, name)));
 }
 
-/* A communicator made of this one may have ended for that, and this rank leave before the ring has
- * found it: then its neighbours would wait for a rank that has left. */
+/* A subcommunicator may have ended by that death, and this rank may leave before the ring has found it:
+ * then the neighbours would wait for a rank that has left. */
 void tti_failures_tell_dead(struct tti_watcher *watcher)
 {
 	const int first_dead = tti_dispatcher_first_dead(&watcher->sock->base.dispatcher);

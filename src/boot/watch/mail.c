@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mail on its way out: over whatever connection there is to the peer, whose boxes keep it in
- * order of its own numbers, not of its coming, and take it twice without harm.
+/* Mail goes out over any connection to the peer. Mailboxes order mail by numbers of their own, not by its
+ * arrival, and take the same mail twice without harm.
  *
- *     to be sent ──▶ connection ──▶ sent ──▶ MAIL_ACK came over that connection: done
- *         ▲                           │
- *         └───── the connection broke, or another takes its place ─────┘
+ *     mail ──▶ connection ──▶ unacked ──▶ MAIL_ACK came over that connection: done
+ *      ▲                         │
+ *      └── the connection broke, or another one takes its place
  */
 #include <string.h>
 
@@ -15,13 +15,13 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* What came is said to be taken after so many, and after so long. */
+/* Mail is acknowledged after so many, and after so long. */
 #define TELL_MOST 8
 #define TELL_MS   50
 
 /* -- Going out ------------------------------------------------------------------------ */
 
-/* TUTTI_OK: it went; TUTTI_AGAIN: there is no room, or no connection yet; else it never will. */
+/* TUTTI_OK: it went out. TUTTI_AGAIN: there is no room, or no connection yet. An error: it never will. */
 static tutti_status post(struct tti_watcher *watcher, struct tti_queued_mail *mail)
 {
 	struct tti_conn *conn = tti_conn_find(watcher, mail->peer, false);

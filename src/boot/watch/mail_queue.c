@@ -66,7 +66,7 @@ void tti_mail_queue_acked(struct tti_conn *conn, uint32_t number)
 	sent->end = link;
 }
 
-/* A rank that asks goes on asking, and has no use for an answer to what it asked before. */
+/* A rank that asks goes on asking, and has no use for the answer to an earlier question. */
 static bool is_worth_repeating(const struct tti_queued_mail *mail)
 {
 	return mail->mail.kind != TTI_MAIL_ASK && mail->mail.kind != TTI_MAIL_ANSWER;

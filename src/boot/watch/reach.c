@@ -10,9 +10,9 @@
 #include "util/mem.h"
 #include "util/strbuf.h"
 
-/* A rank that does not answer for so long is passed by, or silent. */
+/* A rank that does not answer for so long is silent, or left out of the ring. */
 #define REACH_MS     3000
-/* A question that is put again although it is on its way goes out once more after this. */
+/* A question that is asked again while it is under way is sent once more after this. */
 #define ASK_AGAIN_NS (1000 * TTI_NS_PER_MS)
 
 static void end(struct tti_boot_reach *reach)
@@ -27,17 +27,17 @@ static void end(struct tti_boot_reach *reach)
 	tti_free(reach);
 }
 
-/* Where the network is gone for a while, that is no loss yet: the connection is tried for longer (reconnect.c),
- * and questions and mail wait. Not once a rank is lost: it may have gone with its host, whose other ranks
- * those who shrink ask one after the other. But whose host takes the connection lives there, and may have far
- * too much to do. */
+/* A network that is gone for a while is no loss yet: the connection is tried for longer (reconnect.c), while
+ * questions and mail wait. Once a rank is lost, that is not done: this peer may be gone with the same
+ * host, and ranks that shrink the communicator ask all ranks of that host one after the other. But if
+ * the peer's host takes the connection, the peer lives there, and may have far too much to do. */
 static void fail_pair(struct tti_watcher *watcher, int peer, bool refused, bool answered,
 		      const char *why)
 {
 	const struct tti_addr nowhere = { .family = 0 };
 
 	if (tti_reconnect_has_pair(watcher, peer))
-		return;                            /* that knows more, and tells */
+		return;                            /* which will tell */
 	if (tti_conn_find(watcher, peer, false)) { /* has come meanwhile */
 		if (tti_bit_has(watcher->asked, (size_t)peer))
 			tti_boot_reach_ask_again(watcher, peer);
@@ -50,7 +50,7 @@ static void fail_pair(struct tti_watcher *watcher, int peer, bool refused, bool 
 					    : TTI_RECONNECT_FRESH);
 	} else {
 		tti_conn_no_answer(watcher, peer, refused);
-		/* Where nobody listens there will never be somebody again. */
+		/* If nobody listens there now, nobody ever will. */
 		tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST, refused, why);
 	}
 }
@@ -91,7 +91,7 @@ static void step(struct tti_boot_reach *reach)
 	tti_conn_adopt(conn);
 	if (conn->role != TTI_CONN_PAIR)
 		return;
-	if (conn->handler.freed) /* nobody would carry the question, which is to be put again */
+	if (conn->handler.freed) /* the question is to be asked again */
 		tti_conn_no_answer(conn->watcher, conn->peer, false);
 	else if (tti_bit_has(conn->watcher->asked, (size_t)conn->peer))
 		tti_conn_ask(conn);
@@ -130,8 +130,8 @@ static void start(struct tti_watcher *watcher, enum tti_conn_role role, int peer
 	reach->conn = conn;
 	reach->next = watcher->reaches;
 	watcher->reaches = reach;
-	/* Its first step is done by the loop, not here: it may fail at once, and the
-	 * next after it, as deep as there are ranks. */
+	/* The loop does the first step: it may fail at once, and so may the next rank after it, as deep
+	 * as there are ranks. */
 	if (dial(reach) == TUTTI_OK)
 		reach->again_ns = tti_now_ns();
 	else
@@ -156,7 +156,7 @@ bool tti_boot_reach_peer(struct tti_watcher *watcher, int peer)
 	return is_reaching(watcher, peer) || tti_reconnect_is_on(watcher, peer);
 }
 
-/* The answer may have been lost with its connection; what is sent now shows whether it works. */
+/* The answer may be lost with its connection; the bytes sent now show whether it works. */
 static void ask_once_more(struct tti_watcher *watcher, int peer)
 {
 	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next) {
@@ -197,7 +197,7 @@ void tti_boot_reach_bypass(struct tti_watcher *watcher, int gap)
 
 	while (peer != watcher->sock->base.rank && tti_bit_has(watcher->left, (size_t)peer))
 		peer = (peer + 1) % n;
-	/* Alone; or the ring is closed already. */
+	/* No other rank is left, or the ring is closed already. */
 	if (peer == watcher->sock->base.rank || tti_conn_find(watcher, peer, true))
 		return;
 	start(watcher, TTI_CONN_NEXT, peer);

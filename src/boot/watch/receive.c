@@ -11,7 +11,7 @@
 #include "util/error.h"
 #include "util/log.h"
 
-/* Ranks that leave together leave within this time: no bypass is made for them. */
+/* Ranks that leave together leave within this time: the ring is not closed around them. */
 #define BYPASS_MS    50
 #define ACK_AGAIN_MS 2000
 #define BROKE        "it broke the protocol:"
@@ -28,7 +28,7 @@ static void answer(struct tti_conn *conn, uint32_t question)
 	watcher->events.on_ask(watcher->events.self, &call);
 	if (call.running == TTI_CALL_LEFT)
 		tti_failures_tell_dead(watcher);
-	/* Over the ring the news may come later than the answer. Without room for both it asks again. */
+	/* Over the ring failures may come later than the answer. Without room for both the peer asks again. */
 	if (call.running != TTI_CALL_LEFT || tti_conn_tell_failures(conn))
 		(void)tti_conn_put(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call));
 }
@@ -72,7 +72,7 @@ static void take_bye(struct tti_conn *conn)
 		tti_reconnect_end(watcher, conn->role, conn->peer);
 }
 
-/* The other end has settled on another connection; unless that one is gone meanwhile. */
+/* The peer has decided for another connection, which may be gone meanwhile. */
 static void take_moved(struct tti_conn *conn)
 {
 	struct tti_watcher *watcher = conn->watcher;
@@ -96,7 +96,7 @@ static bool was_closed(int err)
 	return err == 0 || err == ECONNRESET || err == EPIPE;
 }
 
-/* Has our goodbye arrived? Who has read it closes the connection. */
+/* This rank leaves. A peer that has read the goodbye closes the connection. */
 static void end_of_leaver(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 			  const struct tti_addr *remote, int err)
 {
@@ -107,10 +107,10 @@ static void end_of_leaver(struct tti_watcher *watcher, enum tti_conn_role role, 
 				    was_closed(err) ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
-/* A connection that is not of the ring has ended without a goodbye. The network can do that, too: the
- * peer, if it has used the connection, is dialled before it is called dead. If there is another
- * connection, that one tells whether the peer left or died. A rank that is just leaving tells nothing
- * to whom it let in, and may close a connection that it has not used. */
+/* A PAIR has ended without a goodbye. The network can do that, too: a peer that has confirmed the
+ * connection is dialled before it is called dead. If there is another connection, that one tells whether
+ * the peer left or died. A rank that is just leaving says nothing on connections that it lets in, and
+ * may close one that it has not used. */
 static void end_of_pair(struct tti_watcher *watcher, int peer, bool confirmed, int err,
 			const struct tti_addr *remote)
 {
@@ -133,10 +133,9 @@ static void end_of_pair(struct tti_watcher *watcher, int peer, bool confirmed, i
 	}
 }
 
-/* One that closes a gap in the ring may be let in by a rank that is just leaving: it
- * has said goodbye to the neighbours it had, and never takes this one over. Only when
- * it has, and says so, we are its neighbours. Until then its death is for the old ones
- * to see, and the gap is what it was. */
+/* A rank that is just leaving may let in a connection that closes a gap in the ring. It has said goodbye
+ * to the neighbours that it had, and never takes this one over. Only a rank that has confirmed the
+ * connection is a neighbour; until then its death is for the old neighbours to see, and the gap stays. */
 static void end_of_stranger(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
 	char name[TTI_BOOT_NAME];
@@ -164,7 +163,7 @@ static void end_of_link(struct tti_watcher *watcher, enum tti_conn_role role, in
 				    closed ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
-/* The connection is at its end, or broke: err is an errno, 0: it was closed. */
+/* The connection has ended. err: an errno; 0: it was closed in order. */
 static void end(struct tti_conn *conn, int err)
 {
 	struct tti_watcher *watcher = conn->watcher;
@@ -266,7 +265,7 @@ void tti_receive_handle(struct tti_event_handler *handler, uint32_t events)
 		return;
 	}
 	if (n <= 0) {
-		/* The system tells of an error once: sending may have heard of it. */
+		/* The system reports an error once, perhaps to send(). */
 		end(conn, n < 0 ? errno : conn->tunnel->broken);
 		return;
 	}
@@ -287,15 +286,15 @@ void tti_receive_handle(struct tti_event_handler *handler, uint32_t events)
 
 /* -- Acknowledgement timeouts ----------------------------------------------------------- */
 
-/* The question goes over another connection. This one stays, as the peer, who may only be slow, would
- * take its end without a goodbye for this rank's death. */
+/* The question goes over another connection. This one stays: a peer that is only slow would take its end
+ * without a goodbye for this rank's death. */
 static void suspect(struct tti_conn *conn)
 {
 	struct tti_watcher *watcher = conn->watcher;
 
 	for (const struct tti_conn *at = watcher->conns; at; at = at->next)
 		if (at->peer == conn->peer && at->suspected)
-			return; /* one is enough: the network does not work */
+			return; /* one at a time: the network does not work */
 	conn->suspected = true;
 	conn->asked = false;
 	tti_mail_queue_recall(conn);
@@ -310,7 +309,7 @@ static void check_ack(struct tti_conn *conn)
 	int under_way = 0;
 
 	conn->ack_ns = TTI_NEVER;
-	/* On a unix socket nothing is lost, and what counts is what the peer has read. */
+	/* A unix socket loses nothing, and its count is of bytes that the peer has not read. */
 	if (conn->remote.family == 0)
 		return;
 	if (ioctl(conn->tunnel->fd, SIOCOUTQ, &under_way) < 0)
@@ -319,7 +318,7 @@ static void check_ack(struct tti_conn *conn)
 		conn->suspected = false; /* it works */
 		return;
 	}
-	/* What is under way was sent since: it has had no time yet. */
+	/* The bytes under way were sent after the timer was armed. */
 	if ((uint64_t)under_way <= sent - conn->ack_bytes) {
 		tti_conn_arm_ack_timer(conn, TTI_CONN_ACK_MS);
 		return;

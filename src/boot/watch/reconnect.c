@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of the ring runs over one pair of NICs. When it breaks or falls silent, the link is
- * made anew over any address that the peer told, and only if none answers is the peer dead.
+/* Connections that break are made anew. A connection of the ring runs over one pair of NICs. When it
+ * breaks or falls silent, the link is made anew over any address that the peer told; only if none
+ * answers is the peer dead.
  *
  *     rank (its NEXT)  ----- the link -----  rank+1 (its PREV)
  *
- * Both ends dial, for one of them may not have noticed, or not be reachable. So there may be
- * several connections at a time. The end to which the link is NEXT settles it: the one that it
- * last heard a first frame on is the link, on all others it says MOVED and closes them. The other
- * end closes none, and sends what it has to say on all of them. Nothing is lost: who takes a
- * connection over says HERE, or the news if there are any; the first news win; an answer has the
- * number of its question, and a question is asked again; a goodbye is said on each; mail that the
- * peer did not say it has taken goes again.
+ * Both ends dial, since one of them may not have noticed, or not be reachable. So there may be several
+ * connections at a time. The end to which the link is NEXT decides: the connection on which it got a
+ * first frame last is the link, and on all others it says MOVED and closes them. The other end closes
+ * none, and sends on all of them. Nothing is lost. A rank that takes a connection over says HERE, or
+ * sends the failures if there are any; the first failure counts; an answer has the number of its
+ * question, and a question is asked again; a goodbye is said on each connection; mail that is not
+ * acknowledged goes out again.
  *
- *     the peer's kernel closed it     packets arrive, so a refusal at that address is a death,
- *                                     known in milliseconds; else it may take CLOSED_MS, and
- *                                     SILENT_MS if it does listen, but says nothing
- *     ... and its process has ended   on this host that is seen, whoever listens there by now: the
- *                                     port may be another job's, which may not answer for long
- *     it fell silent                  the peer may be dead since, or have left: a refusal counts
- *                                     after GRACE_MS, so that its goodbye can come another way;
- *                                     no answer at all counts after SILENT_MS
- *     it could not be made (PAIR)     like one that fell silent, but who refuses has perhaps left, and
- *                                     had nobody to say goodbye to
- *     bytes do not arrive             a doubt: the new connection is made beside the old one, and
- *                                     nothing follows if that is not possible
+ *     the peer's kernel closed it     packets arrive, so a refusal at that address is a death, known
+ *                                     in milliseconds. Else it may take CLOSED_MS, or SILENT_MS if the
+ *                                     peer listens, but says nothing.
+ *     ... and its process has ended   this host can tell, whoever listens there by now: the port may
+ *                                     be another job's, which may not answer for long.
+ *     it fell silent                  the peer may have died since, or left. A refusal counts after
+ *                                     GRACE_MS, so that its goodbye can come another way; no answer
+ *                                     at all counts after SILENT_MS.
+ *     it could not be made (PAIR)     as if it fell silent; but a peer that refuses may have left,
+ *                                     with nobody to say goodbye to.
+ *     bytes are not acknowledged      the new connection is made beside the old one; if that is not
+ *                                     possible, nothing follows.
  *
- * A connection that is not of the ring (PAIR) and ends without a goodbye is made anew in the same way, by
- * each end that sees it end, unless another PAIR takes its place: where the network was gone for some
- * seconds, the kernel of one end has given up and answers the other end's next packet with a reset, though
- * both ranks live. Only a process of this host that closes it in order is dead at once, as no network is
- * between. The first frame of the peer on any other PAIR ends it, which is HERE at the latest. What is
- * found out goes to those who live on mail; the ring finds it out itself. */
+ * A PAIR that ends without a goodbye is made anew in the same way, by each end that sees it end, unless
+ * another PAIR takes its place. If the network was gone for some seconds, the kernel of one end has given
+ * up and answers the other end's next packet with a reset, though both ranks live. Only a process of
+ * this host that closes a PAIR in order is dead at once, as no network is between. The first frame of
+ * the peer on any other PAIR ends the reconnect; HERE at the latest. The ring finds deaths by itself, so
+ * what is found out about a PAIR goes only to the subcommunicators. */
 #include "boot/watch/conn.h"
 
 #include <arpa/inet.h>
@@ -49,13 +50,13 @@
 #define CLOSED_MS       4000
 #define SILENT_MS       11000
 #define GRACE_MS        1500
-/* For one address: all of them get several turns. */
+/* For one address, so that each of them is tried several times. */
 #define CONNECT_MS      2000
 #define BACKOFF_MS      4
 #define BACKOFF_MOST_MS 500
-/* How often to look whether a process has ended, whose connection was closed just before. */
+/* How often to look whether the process has ended whose connection was closed. */
 #define LOOK_MS         10
-/* Room for what is told of a peer behind its name. */
+/* Room for the words that follow a peer's name. */
 #define WHY             (sizeof(((struct tti_reconnect *)0)->why) + 128)
 
 static struct tti_reconnect *find(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
@@ -79,7 +80,7 @@ static void end(struct tti_reconnect *reconnect)
 	tti_free(reconnect);
 }
 
-/* What is to be asked over it will not be. */
+/* End it; the question that waits for the connection is given up too. */
 static void give_up(struct tti_reconnect *reconnect)
 {
 	struct tti_watcher *watcher = reconnect->watcher;
@@ -107,7 +108,7 @@ static bool has_ended(const struct tti_reconnect *reconnect)
 
 /* -- The end of patience ------------------------------------------------------------- */
 
-/* What goes behind its name. */
+/* Words that follow the peer's name. */
 static void describe(const struct tti_reconnect *reconnect, char *buf, size_t size)
 {
 	if (reconnect->closed && reconnect->refused)
@@ -126,8 +127,7 @@ static void describe(const struct tti_reconnect *reconnect, char *buf, size_t si
 			       reconnect->why[0] ? reconnect->why : "no answer");
 }
 
-/* Whether a connection that the peer has used takes the place of this one. Mail and questions go
- * over the ring, too. */
+/* Whether a confirmed connection takes the place of this one. Mail and questions go over the ring, too. */
 static bool is_replaced(const struct tti_reconnect *reconnect)
 {
 	if (reconnect->role != TTI_CONN_PAIR)
@@ -137,7 +137,6 @@ static bool is_replaced(const struct tti_reconnect *reconnect)
 	       tti_conn_linked(reconnect->watcher, TTI_CONN_PREV, reconnect->peer);
 }
 
-/* Nobody answers, and what is left of the link, if anything, is worth nothing. */
 static void lose(struct tti_reconnect *reconnect)
 {
 	struct tti_watcher *watcher = reconnect->watcher;
@@ -156,7 +155,7 @@ static void lose(struct tti_reconnect *reconnect)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", failure.text);
 	if (ring)
 		tti_failures_learn(watcher, &failure, NULL);
-	/* Beside the ring, a rank that does not answer may do so later. */
+	/* Outside the ring, a rank that does not answer may do so later. */
 	tti_conn_mark_failed(watcher, failure.failed_rank,
 			     failure.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why);
 	if (!ring)
@@ -167,7 +166,7 @@ static void refused(struct tti_reconnect *reconnect)
 {
 	reconnect->refused = true;
 	if (!reconnect->broken || reconnect->watcher->quitting)
-		end(reconnect); /* who is wrong will be seen on the old connection */
+		end(reconnect); /* the old connection will show who is wrong */
 	else if (reconnect->closed || reconnect->fresh)
 		lose(reconnect);
 	else
@@ -179,7 +178,7 @@ static void expire(struct tti_reconnect *reconnect)
 	const bool listens = reconnect->dial ? tti_dial_is_answered(reconnect->dial)
 					     : reconnect->again_ns == reconnect->deadline_ns;
 
-	/* In a machine that has far too much to do. */
+	/* The peer's machine has far too much to do. */
 	if (reconnect->closed && !reconnect->answered && listens) {
 		reconnect->answered = true;
 		reconnect->deadline_ns += (SILENT_MS - CLOSED_MS) * TTI_NS_PER_MS;
@@ -359,7 +358,7 @@ void tti_reconnect_begin(struct tti_watcher *watcher, enum tti_conn_role role, i
 		reconnect->closed = why == TTI_RECONNECT_CLOSED || why == TTI_RECONNECT_ENDED;
 		reconnect->deadline_ns = tti_deadline(reconnect->closed ? CLOSED_MS : SILENT_MS);
 	}
-	/* What fell silent is closed now: packets arrive. */
+	/* It fell silent before, and is closed now: packets arrive. */
 	if (!reconnect->closed && (why == TTI_RECONNECT_CLOSED || why == TTI_RECONNECT_ENDED)) {
 		const int64_t deadline_ns = tti_deadline(CLOSED_MS);
 
@@ -408,7 +407,7 @@ void tti_reconnect_done(struct tti_conn *conn)
 		if (conn->role == TTI_CONN_NEXT)
 			tti_conn_replace(at, conn);
 		else
-			tti_mail_queue_recall(at); /* word that it is replaced may never come */
+			tti_mail_queue_recall(at); /* the peer's MOVED may never come */
 	}
 }
 

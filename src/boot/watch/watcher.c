@@ -13,11 +13,11 @@
 #include "util/mem.h"
 #include "util/thread.h"
 
-/* Connections that prove nothing yet; beyond them, all ranks may come at once. */
+/* Pending connections that prove nothing; all ranks may come at once in addition. */
 #define PENDING_MOST   256
-/* How long to wait for the others to have read our goodbye. */
+/* How long a rank that leaves waits until the others have read its goodbye. */
 #define LINGER_MS      500
-/* The same where a connection has to be made for it, as the old one broke. */
+/* The same if a connection has to be made anew for it. */
 #define LINGER_MOST_MS 800
 
 /* -- Who comes --------------------------------------------------------------------- */
@@ -31,8 +31,8 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	       who->from != boot->rank;
 }
 
-/* Before the watch: for the caller. A newer one replaces what he has not taken; who has him
- * already, and comes again, makes a link anew and is the thread's. */
+/* Before the watch, connections are for the caller; a newer one replaces one that it has not taken. If the
+ * caller has one of that rank already, the rank makes the link anew: then it is the watcher's. */
 static bool put_in_inbox(struct tti_sock *sock, struct tti_tunnel *tunnel, bool ring, int peer)
 {
 	bool taken;
@@ -115,16 +115,16 @@ static void start_quitting(struct tti_watcher *watcher)
 		tti_failures_tell_dead(watcher);
 	tti_boot_reach_stop(watcher);
 	tti_reconnect_leave(watcher, watcher->bye);
-	/* From now on it is the goodbye that is waited for. */
+	/* From now on the goodbye is waited for, not the mail. */
 	watcher->quit_ns = TTI_NEVER;
-	/* Whose link is broken just now is to hear our goodbye all the same. */
+	/* A peer whose link is broken just now hears the goodbye all the same. */
 	if (!watcher->reconnects)
 		tti_acceptor_close(&watcher->acceptor);
 	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
 		tti_conn_leave(conn);
 }
 
-/* What was mailed before the end goes out before it, within the time for goodbyes. */
+/* Mail from before the end goes out first, within the time for goodbyes. */
 static bool is_mail_out(struct tti_watcher *watcher)
 {
 	if (watcher->quit_ns == TTI_NEVER)
@@ -133,7 +133,7 @@ static bool is_mail_out(struct tti_watcher *watcher)
 	return !watcher->mail.first || tti_now_ns() >= watcher->quit_ns;
 }
 
-/* Do what the thread was told; false: vanish. */
+/* Do what other threads have told it; false: vanish. */
 static bool obey(struct tti_watcher *watcher)
 {
 	const size_t nranks = (size_t)watcher->sock->base.nranks;
@@ -176,15 +176,15 @@ static int64_t tick(struct tti_watcher *watcher)
 		watcher->bypass_ns = TTI_NEVER;
 		tti_boot_reach_bypass(watcher, watcher->gap);
 	}
-	/* Each may leave something to do to those behind it: a doubt to mail and to reaches, mail to
-	 * reaches, one that failed to a mend. */
+	/* Each may leave something to do to those after it: a timeout to mail and to reaches, mail to
+	 * reaches, a reach that failed to reconnects. */
 	(void)tti_receive_check_acks(watcher);
 	tti_mail_step(watcher);
 	next_ns = earlier(next_ns, tti_boot_reach_step(watcher));
 	next_ns = earlier(next_ns, tti_mail_send_acks(watcher));
 	next_ns = earlier(next_ns, tti_reconnect_step(watcher));
 	next_ns = earlier(next_ns, watcher->ack_ns);
-	/* Mail that waited for a mend goes another way, or makes one. */
+	/* Mail that waited for a reconnect goes another way, or starts one. */
 	if (watcher->reconnected && watcher->mail.first)
 		next_ns = tti_now_ns();
 	return watcher->quitting ? next_ns : earlier(next_ns, watcher->bypass_ns);
@@ -221,7 +221,7 @@ static void release(struct tti_watcher *watcher)
 {
 	struct tti_conn *conn;
 
-	watcher->quitting = true; /* nobody is told of what is dropped now */
+	watcher->quitting = true; /* no callback hears of what is dropped now */
 	tti_boot_reach_stop(watcher);
 	tti_reconnect_leave(watcher, false);
 	while (watcher->conns)
