@@ -9,10 +9,10 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* Contexts that are known to be closed: who is asked about older ones is silent. */
+/* So many closed contexts are remembered; a rank that is asked about an older one is silent. */
 #define CLOSED_MOST 1024
 
-/* Mail for a context that is not here yet. */
+/* Mail for a context without a mailbox yet, as MPI keeps unexpected messages. */
 struct tti_unexpected_mail {
 	struct tti_unexpected_mail *next;
 	int from;
@@ -73,7 +73,7 @@ int tti_dispatcher_first_dead(struct tti_dispatcher *dispatcher)
 
 /* -- Boxes --------------------------------------------------------------------------- */
 
-/* A mailbox is called without the lock, and stays as long; the lock is held around both. */
+/* Between these two a callback runs without the lock, and the mailbox stays. The lock is held around both. */
 static void begin_call(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
 {
 	mailbox->calling++;
@@ -116,7 +116,7 @@ bool tti_dispatcher_knows(struct tti_dispatcher *dispatcher, uint64_t context)
 	return knows;
 }
 
-/* The first stray of this context, taken out; NULL: none. */
+/* Take out the first mail that was kept for this context; NULL: none. */
 static struct tti_unexpected_mail *find_unexpected(struct tti_dispatcher *dispatcher,
 						   uint64_t context)
 {
@@ -192,7 +192,7 @@ void tti_dispatcher_settle(struct tti_dispatcher *dispatcher, struct tti_mailbox
 	pthread_mutex_unlock(&dispatcher->lock);
 }
 
-/* A table that grows up to CLOSED_MOST, then round and round. */
+/* The table grows up to CLOSED_MOST, then the oldest entry goes. */
 static void remember_closed(struct tti_dispatcher *dispatcher, uint64_t context)
 {
 	if (dispatcher->nclosed == dispatcher->closed_room &&
@@ -201,7 +201,7 @@ static void remember_closed(struct tti_dispatcher *dispatcher, uint64_t context)
 		uint64_t *more = tti_calloc(room, sizeof(*more));
 
 		if (!more)
-			return; /* who asks waits for an answer in vain, and says so */
+			return; /* a rank that asks waits in vain, and says so */
 		if (dispatcher->nclosed > 0)
 			memcpy(more, dispatcher->closed, dispatcher->nclosed * sizeof(*more));
 		tti_free(dispatcher->closed);
@@ -299,7 +299,7 @@ void tti_dispatcher_down(struct tti_dispatcher *dispatcher, int peer, enum tti_d
 
 	pthread_mutex_lock(&dispatcher->down_lock);
 	pthread_mutex_lock(&dispatcher->lock);
-	/* Also of a rank that could not be reached before: it is now known why. */
+	/* A rank that could not be reached may have died: now that is known. */
 	if (how == TTI_DOWN_DIED && dispatcher->first_dead < 0)
 		dispatcher->first_dead = peer;
 	if (tti_bit_has(dispatcher->down, (size_t)peer)) {

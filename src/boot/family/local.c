@@ -34,11 +34,11 @@ struct local {
 	struct tti_watch_events events;
 };
 
-/* An all-gather or a broadcast under way: at most two are, of even and odd number. */
+/* An all-gather or a broadcast under way. There are at most two at a time: one of even number, one of odd. */
 struct gather {
 	uint8_t *blobs;
 	size_t nbytes; /* of a blob        */
-	int root;      /* whose the only blob is; -1: each rank has one */
+	int root;      /* the rank with the only blob; -1: each rank has one */
 	int arrived, copied;
 	bool *has;
 };
@@ -52,7 +52,7 @@ struct world {
 	struct gather gathers[2];
 	bool lost;
 	struct tti_failure failure;
-	struct tti_failure broken; /* of the exchange; status 0: none */
+	struct tti_failure broken; /* of an exchange; status 0: none */
 	struct local **ranks;
 };
 
@@ -82,7 +82,7 @@ static void nap(struct world *world, int64_t deadline_ns)
 			    slice_ns < deadline_ns ? slice_ns : deadline_ns);
 }
 
-/* Whether waiting is in vain, apart from the deadline. */
+/* Whether waiting has become useless, apart from the deadline. */
 static tutti_status check(struct local *local, const char *what)
 {
 	struct world *world = local->world;
@@ -96,7 +96,7 @@ static tutti_status check(struct local *local, const char *what)
 
 /* -- All-gather ------------------------------------------------------------------------ */
 
-/* The ranks that have not arrived; the first in *first. */
+/* The ranks that have not arrived, as text; the first one in *first. */
 static void format_missing(struct world *world, const struct gather *gather, char *text,
 			   size_t size, int *first, size_t *n)
 {
@@ -154,7 +154,7 @@ static tutti_status arrive(struct local *local, struct gather *gather, const uin
 	return TUTTI_OK;
 }
 
-/* Wait for the others: those who have left will not come. */
+/* Wait for the others. A rank that has left will not come. */
 static tutti_status await(struct local *local, struct gather *gather)
 {
 	struct world *world = local->world;
@@ -182,7 +182,7 @@ static tutti_status await(struct local *local, struct gather *gather)
 	return TUTTI_OK;
 }
 
-/* The blobs of all others; the last one to copy frees them. */
+/* Copy the blobs of all; the last rank to copy frees them. */
 static void copy(struct local *local, struct gather *gather, uint8_t *blobs)
 {
 	struct world *world = local->world;
@@ -209,7 +209,7 @@ static tutti_status exchange(struct tti_boot *boot, int root, void *blobs, size_
 
 	pthread_mutex_lock(&world->lock);
 
-	/* Nobody can be two ahead: the next one begins when all have come to this. */
+	/* No rank is two exchanges ahead: the next one begins when all have come to this one. */
 	struct gather *gather = &world->gathers[local->ngathers++ % 2];
 
 	status = check(local, root < 0 ? "all_gather" : "broadcast");
@@ -235,8 +235,8 @@ static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_
 
 /* -- The watch -------------------------------------------------------------------------- */
 
-/* A callback runs without the lock, so that it may call back into the watch; the
- * rank is marked as calling meanwhile, and stop waits until it is not. */
+/* A callback runs without the lock, so that it may call back into the watch. Meanwhile its rank counts it
+ * as `calling`, and stop waits for that. */
 static void begin_call(struct local *local, struct tti_watch_events *events)
 {
 	local->calling++;
@@ -251,7 +251,7 @@ static void end_call(struct local *local)
 		pthread_cond_broadcast(&local->world->changed);
 }
 
-/* Tell this rank the news, once; the lock is held. */
+/* Report the failure to this rank, once. The lock is held. */
 static void tell(struct local *local)
 {
 	struct tti_watch_events events;
@@ -384,7 +384,7 @@ static void free_world(struct world *world)
 	tti_free(world);
 }
 
-/* The rank itself stays until all have closed: others may look at it. */
+/* The rank's memory stays until all have closed: others may look at it. */
 static void close_rank(struct tti_boot *boot)
 {
 	struct local *local = (struct local *)boot;

@@ -18,7 +18,7 @@
 
 /* -- What comes -------------------------------------------------------------------- */
 
-/* What was in the mail will not come again. */
+/* That mail is lost and will not come again. */
 static void lack_memory(struct tti_sub *sub, int from)
 {
 	const int own = sub->base.rank;
@@ -41,7 +41,7 @@ static void put_letter(struct tti_sub *sub, int from, const struct tti_mail *mai
 	*letter = (struct tti_letter){ .from = from, .seq = mail->seq, .nbytes = nbytes };
 	memcpy(letter->data, mail->data, nbytes);
 	pthread_mutex_lock(&sub->lock);
-	/* One that came before may come again. */
+	/* The same part may come twice. */
 	if (sub->received && (int32_t)(letter->seq - sub->received[from]) >= 0) {
 		*sub->letters_end = letter;
 		sub->letters_end = &letter->next;
@@ -58,7 +58,7 @@ static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *m
 	const int rank = tti_sub_find(sub, from);
 
 	if (rank < 0)
-		return; /* it is a rank of the carrier, but not of this */
+		return; /* a rank of the carrier, but not of this sub */
 	if (mail->kind == TTI_MAIL_BLOCK)
 		put_letter(sub, rank, mail, nbytes);
 	else
@@ -90,10 +90,10 @@ static TUTTI_PRINTF(4, 5) tutti_status
 	return tti_fail(status, "%s", failure.text);
 }
 
-/* What was sent before a goodbye may have come over another connection than that. */
+/* What was sent before a goodbye may come later, over another connection. */
 #define LATE_MS 300
 
-/* The next mail of `peer`, taken out; NULL: it is not here yet. The lock is held. */
+/* Take out the next part from `peer`; NULL: it is not here yet. The lock is held. */
 static struct tti_letter *find_letter(struct tti_sub *sub, int peer)
 {
 	for (struct tti_letter **link = &sub->letters; *link; link = &(*link)->next) {
@@ -130,7 +130,7 @@ static tutti_status give_up(struct tti_sub *sub, int peer, const char *what, tut
 		    tti_sub_name(sub, peer, name), (long long)sub->timeout_ms);
 }
 
-/* What who made this says of the wait. The lock is held, but while it asks. */
+/* Whether config.on_wait() lets the wait go on. The lock is held, but not during that call. */
 static tutti_status ask(struct tti_sub *sub, int peer, bool is_late, char *text, size_t size)
 {
 	tutti_status st = TUTTI_AGAIN;
@@ -250,7 +250,7 @@ static tutti_status begin(struct tti_sub *sub)
 	return TUTTI_OK;
 }
 
-/* The member so many places behind (or, negative, ahead of) this one. */
+/* The member so many places before this one in the ring; a negative number: after it. */
 static int behind(const struct tti_sub *sub, int places)
 {
 	const int n = sub->base.nranks;
@@ -319,7 +319,7 @@ static void close_sub(struct tti_boot *boot)
 	char name[TTI_BOOT_NAME];
 	bool is_early;
 
-	/* In the middle of init: the others wait for what will not come. */
+	/* In the middle of init, when others wait for what will not come? */
 	pthread_mutex_lock(&sub->lock);
 	is_early = sub->received && !sub->finished && !sub->lost;
 	pthread_mutex_unlock(&sub->lock);
@@ -346,7 +346,7 @@ static const struct tti_boot_ops sub_ops = {
 	.name = tti_sub_name_as,
 };
 
-/* Who knows the carrier's secret and the context, knows this one. */
+/* The secret follows from the carrier's and the context. */
 static void derive_secret(struct tti_sub *sub)
 {
 	(void)crypto_generichash(
@@ -445,7 +445,7 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 			tti_log(TTI_LOG_WARN, TTI_BOOT, "no failure notification to rank %d: %s",
 				peer, tti_error_text());
 	}
-	/* What comes for it from now on is not kept. */
+	/* Mail for it that comes from now on is not kept. */
 	tti_dispatcher_close(&carrier->dispatcher, &mailbox);
 	tti_error_set(why);
 }

@@ -70,8 +70,7 @@ static void mail_failure(struct tti_sub *sub, int peer)
 			tti_error_text());
 }
 
-/* The next member that way round that is still there; the own rank: nobody is. The lock
- * is held. */
+/* The next member in that direction that is still there; the own rank: none is. The lock is held. */
 static int next_member(const struct tti_sub *sub, int sign)
 {
 	const int n = sub->base.nranks;
@@ -83,7 +82,7 @@ static int next_member(const struct tti_sub *sub, int sign)
 	return peer;
 }
 
-/* Hand the news on both ways, but not to who brought them: it has them. */
+/* Pass the failure on both ways, but not to the rank that has brought it. */
 static void forward(struct tti_sub *sub, int from)
 {
 	int to[2];
@@ -105,7 +104,7 @@ static void forward(struct tti_sub *sub, int from)
 			mail_failure(sub, to[way]);
 }
 
-/* Within a process: a chain of calls would be as deep as there are ranks. */
+/* Within a process, where a chain of calls would be as deep as there are ranks. */
 static void tell_all(struct tti_sub *sub)
 {
 	for (int peer = 0; peer < sub->base.nranks; peer++)
@@ -148,7 +147,7 @@ void tti_sub_learn(struct tti_sub *sub, const struct tti_failure *failure, int f
 		tell_all(sub);
 }
 
-/* A member is there no more: the news go around it. */
+/* A member is gone: the failure goes around it. */
 static void skip(struct tti_sub *sub, int peer)
 {
 	bool again;
@@ -171,8 +170,7 @@ void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, cons
 	if (rank < 0 || rank == sub->base.rank)
 		return;
 	skip(sub, rank);
-	/* It closed its communicator before; in an exchange it has sent all it had to, or is
-	 * missed there. */
+	/* It has closed the communicator before, or sent all that an exchange needs, or is missed there. */
 	if (how == TTI_DOWN_LEFT)
 		return;
 	failure = tti_failure_make(TUTTI_EPEER, rank, sub->base.rank, "%s %s",
@@ -194,7 +192,7 @@ static bool get_events(struct tti_sub *sub, struct tti_watch_events *out)
 	return has;
 }
 
-/* One that does not watch yet does not answer, and is asked again. */
+/* A rank that does not watch yet does not answer, and is asked again. */
 static void take_ask(struct tti_sub *sub, int from)
 {
 	struct tti_watch_events events;
@@ -215,10 +213,10 @@ static void answer(struct tti_sub *sub, int from, const struct tti_call *call)
 		events.on_answer(events.self, from, call);
 }
 
-/* Mail tells of a death before this rank may see it on a connection of its own. The other
- * communicators of the dead rank, and in time the carrier, hear of it from here as well: who
- * leaves them for it is not to be taken for the cause. That comes first, for the caller may
- * leave as soon as it is told. This one hears it from who noticed it, in its words. */
+/* Mail may tell of a death before this rank sees it on a connection of its own. So the other communicators
+ * of the dead rank, and in time the carrier, hear of it from here as well: a rank that leaves them
+ * because of that death is not to be taken for the cause. They hear first, as the caller may leave as
+ * soon as it is told. This communicator hears it in the words of the rank that noticed. */
 static void take_failure(struct tti_sub *sub, int from, const struct tti_failure *failure)
 {
 	char name[TTI_BOOT_NAME];

@@ -19,14 +19,15 @@
 #include "util/process.h"
 #include "util/secret.h"
 
-/* Beyond the joining, which waits for the root's word from when it saw that its time was over. */
+/* The exchange of addresses may last so long after the deadline, or after the ring stands if that is later:
+ * joining waits for the root's word (join.c). */
 #define GRACE_MS 1500
 
 static void sock_close(struct tti_boot *boot)
 {
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
-	/* All that the others may still wait for goes out, and goodbye. */
+	/* All that others may wait for goes out, then the goodbye. */
 	tti_watcher_stop(&sock->base);
 	tti_tunnel_close(&sock->prev_tunnel);
 	tti_tunnel_close(&sock->next_tunnel);
@@ -97,8 +98,8 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	return TUTTI_OK;
 }
 
-/* Where there is no network, ranks of one host reach each other by unix sockets. Where variables
- * exclude it, other hosts are meant, and one rank alone does without. */
+/* Without a network, ranks of one host reach each other by unix sockets. If variables exclude all NICs,
+ * other hosts are meant, and only a rank that is alone does without. */
 static tutti_status listen_for_peers(int nranks, struct tti_addr *addrs, size_t *n, int *fd)
 {
 	tutti_status status = tti_iface_list(addrs, TTI_IFACE_MOST, n, NULL);
@@ -173,7 +174,7 @@ static tutti_status check_config(const struct tti_boot_config *config)
 	return TUTTI_OK;
 }
 
-/* The ring stands, or this rank says why it gives up. */
+/* Say goodbye once the ring stands, or why this rank gives up. */
 static void leave_root(struct tti_sock *sock, tutti_status status)
 {
 	const struct tti_frame bye = { .type = TTI_FRAME_BYE };
@@ -206,7 +207,7 @@ static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_con
 	TTI_TRY(listen_and_tell(config->nranks, own, &fd));
 	TTI_TRY(tti_watcher_start(sock, fd));
 	status = tti_sock_join(sock, config, own, deadline_ns);
-	/* If a rank of another root is missing, word of it comes this way. */
+	/* If a rank of another root is missing, this exchange says so. */
 	if (status == TUTTI_OK && config->nranks > 1)
 		status = tti_sock_gather(sock, sock->cards, sizeof(*sock->cards),
 					 "the exchange of addresses", end_of_gather(deadline_ns));

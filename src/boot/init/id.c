@@ -22,10 +22,10 @@
 #define ADDRS_AT  45
 #define CHECK_AT  124
 
-/* Of TUTTI_COMM_SECRET. */
+/* Bytes of TUTTI_COMM_SECRET, at least. */
 #define SECRET_LEAST  16
-/* argon2id with what OWASP recommends at least: some 13 ms of one core. Ranks that share a host pay
- * it at the same time. */
+/* argon2id with the least that OWASP recommends: some 13 ms of one core, on every rank of a host at the same
+ * time. */
 #define PWHASH_BYTES  (19 << 20)
 #define PWHASH_PASSES 2
 
@@ -82,8 +82,8 @@ tutti_status tti_id_decode(const tutti_unique_id *in, struct tti_id *out)
 	return TUTTI_OK;
 }
 
-/* The key of a secret that people chose. Whoever poses as a rank that others connect to gets a
- * proof of the key, on which guesses can be tried: each costs as much as this does. The address
+/* The key of a secret that people chose. A process that poses as a rank gets a proof of the key from ranks
+ * that connect to it, and can try guesses on that: each costs as much as this function does. The address
  * is the salt, so that no guess serves for two jobs. */
 static tutti_status key_of(const char *address, const char *secret, uint8_t *key)
 {
@@ -152,7 +152,7 @@ tutti_status tti_boot_id_from_address(const char *address, const char *secret, i
 	return TUTTI_OK;
 }
 
-/* Listen on what others can reach, and put where that is into the id. */
+/* Listen where others can connect, and put the addresses into the id. */
 static tutti_status listen_for_ranks(struct tti_id *id, int *fd)
 {
 	tutti_status status = tti_iface_list(id->addrs, TTI_IFACE_MOST, &id->naddrs, NULL);

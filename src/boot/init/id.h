@@ -2,7 +2,7 @@
 #ifndef TTI_BOOT_ID_H
 #define TTI_BOOT_ID_H
 
-/* The unique id, read and written. Plain values; threads: any.
+/* The unique id in bytes. Plain values; threads: any.
  *
  *     0          8         9       10     12          44       45            124
  *     | TUTTI-ID | version | flags | port | secret 32 | nbytes | addresses   | check |
@@ -19,7 +19,7 @@ enum tti_id_flag {
 	TTI_ID_OPEN = 2,    /* its secret is derived from the address */
 };
 
-/* Its only address may be TTI_ADDR_UNIX, where there is no network: for ranks of that host. */
+/* Without a network its only address is TTI_ADDR_UNIX, for ranks of that host. */
 struct tti_id {
 	unsigned flags;
 	uint8_t secret[TTI_SECRET_BYTES];
@@ -29,7 +29,7 @@ struct tti_id {
 
 void tti_id_encode(const struct tti_id *id, tutti_unique_id *out);
 
-/* TUTTI_EINVAL says what is wrong with it. */
+/* TUTTI_EINVAL: the text says what is wrong with it. */
 TUTTI_CHECKED tutti_status tti_id_decode(const tutti_unique_id *in, struct tti_id *out);
 
 #endif

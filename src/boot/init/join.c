@@ -19,22 +19,22 @@
 #include "util/params.h"
 #include "util/strbuf.h"
 
-/* With fewer ranks per root nobody needs to wait for his turn. */
+/* With fewer ranks per root all may come at once. */
 #define STAGGER_FROM 256
-/* At the deadline the root knows who is missing, and when a rank has given up why it did: wait a little for
- * its word. From when this rank sees that it is time, as one that comes to its turn late is on a machine
- * where the root's thread does, too. */
+/* At the deadline the root knows who is missing, or why a rank gave up: wait a little for its word. The time
+ * counts from when this rank sees that the deadline has passed: on a machine where it is late to see that,
+ * the root's thread is late, too. */
 #define GRACE_MS     2000
-/* When a neighbour has ended: its root, and so ours, knows why. */
+/* When a neighbour has ended: its root knows why, and so does this rank's. */
 #define ENDED_MS     1000
-/* For a rank that only says that it will not come. */
+/* For a rank that only declines. */
 #define DECLINE_MS   500
-/* How long rank 0 looks for itself at an address that its host does not have: something may
- * forward it to here. */
+/* How long rank 0 looks for its own root at an address that its host does not have: something may forward
+ * that address to here. */
 #define MIRROR_MS    3000
 
-/* A root that this rank checks in at: its own and, for the first rank of a group,
- * the one before as well. */
+/* A root at which this rank checks in: its own one and, if it is the first rank of a group, the one before
+ * as well. */
 struct contact {
 	bool wanted, done;
 	bool by_hand;   /* served by the first rank of its group       */
@@ -52,8 +52,8 @@ struct joiner {
 	struct tti_loop loop;
 	int64_t deadline_ns, again_ns;
 	int64_t late_ns;   /* when the deadline was seen to be over, 0: not yet */
-	int64_t ended_ns;  /* when the end of a neighbour counts, 0: there is none */
-	char refused[161]; /* why the next one cannot be reached, "": it has not refused */
+	int64_t ended_ns;  /* when the end of a neighbour counts, 0: none has ended */
+	char refused[161]; /* how the next rank refused, "": it did not */
 	struct contact own, border;
 	struct tti_dial *next;
 	uint8_t secrets[2][TTI_SECRET_BYTES];
@@ -67,7 +67,7 @@ static void again(struct joiner *joiner, int64_t when)
 
 /* -- The roots ------------------------------------------------------------------- */
 
-/* Whether this rank serves the id by hand, and none of its addresses is of this host. */
+/* Whether this rank serves an id by hand, of which no address is of this host. */
 static bool is_misplaced(const struct tti_id *id, const struct tti_wire_checkin *checkin)
 {
 	const struct tti_group group =
@@ -192,7 +192,7 @@ static tutti_status check_in(struct joiner *joiner, struct contact *contact)
 	out.checkin.left_ms = tti_left_ms(joiner->deadline_ns, INT32_MAX);
 	status = tti_tunnel_send_all(contact->tunnel, &out, sizeof(out), joiner->deadline_ns,
 				     joiner->sock->stop);
-	/* A root that has closed may have said why before: hear_root finds out. */
+	/* A root that has closed may have said why before: hear_root() finds out. */
 	if (status != TUTTI_OK && status != TUTTI_EPEER)
 		return tti_sock_break(joiner->sock, status, -1, "cannot check in at the root: %s",
 				      tti_error_text());
@@ -287,7 +287,7 @@ static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
 					      tti_error_text());
 		TTI_TRY(take_frame(joiner, contact));
 	}
-	/* Nothing more comes to a border, and nobody shall keep a connection for nothing. */
+	/* Nothing more comes to a border: close the connection. */
 	if (contact->done && contact->checkin.border)
 		tti_tunnel_close(&contact->tunnel);
 	return TUTTI_OK;
@@ -331,7 +331,7 @@ static tutti_status step_next(struct joiner *joiner)
 	}
 	if (status != TUTTI_OK) {
 		tti_copy_list(joiner->refused, sizeof(joiner->refused), tti_error_text());
-		/* It has gone, and the root knows why, or hears of it at this moment. */
+		/* It has ended; the root knows why, or hears of it just now. */
 		if (status != TUTTI_EPEER || !tti_dial_is_refused(joiner->next) ||
 		    !joiner->own.tunnel)
 			return fail_next(sock, status, joiner->refused);
@@ -371,8 +371,8 @@ static bool has_ended(const struct tti_tunnel *tunnel)
 	return poll(&end, 1, 0) > 0;
 }
 
-/* A neighbour that gives up need not have told this rank why; but the root that has told the
- * neighbour, or sees it leave, tells this rank as well. */
+/* A neighbour that gives up may not have told this rank why. The root, which has told the neighbour the
+ * reason or sees it leave, tells this rank as well. */
 static tutti_status check_links(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
@@ -417,7 +417,7 @@ static tutti_status fail_deadline(struct joiner *joiner)
 			      ms);
 }
 
-/* When this rank waits no longer, or has to look whether it is late. */
+/* When this rank waits no longer, or has to see that it is late. */
 static int64_t end_of(const struct joiner *joiner)
 {
 	return joiner->late_ns && joiner->own.tunnel ? joiner->late_ns + GRACE_MS * TTI_NS_PER_MS
@@ -427,7 +427,7 @@ static int64_t end_of(const struct joiner *joiner)
 static tutti_status step(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
-	/* Of before the steps: one that ends at the same instant knows more of the reason. */
+	/* Taken before the steps: one that fails at the same instant knows more of the reason. */
 	const int64_t now = tti_now_ns();
 
 	if (now >= joiner->deadline_ns && !joiner->late_ns)

@@ -35,7 +35,7 @@ static tutti_status find_path(char *out)
 	return TUTTI_OK;
 }
 
-/* The two folders above the file; what cannot be made shows when the file is made. */
+/* The two folders above the file. A failure shows when the file is made. */
 static void make_folders(const char *path)
 {
 	char folder[PATH_MAX];
@@ -51,8 +51,8 @@ static void make_folders(const char *path)
 	(void)mkdir(folder, 0700);
 }
 
-/* A file of another name is complete before it gets this one, which it gets only if there is none:
- * so it is on NFS, too. */
+/* The file is completed under another name and then linked to this one, unless this one exists: that is
+ * atomic on NFS, too. */
 static tutti_status make_file(const char *path)
 {
 	char name[PATH_MAX], text[65];

@@ -2,11 +2,10 @@
 #ifndef TTI_BOOT_OWN_SECRET_H
 #define TTI_BOOT_OWN_SECRET_H
 
-/* The secret of this user, for jobs whose launcher says an address and no secret: the text of the file
- * tutti/secret in XDG_CONFIG_HOME or ~/.config, which nobody else may read. Whoever asks first makes it;
- * of several that do, on hosts that share the folder, all have the same one. Hosts that do not share
- * the folder need a copy of the file.
- * Threads: any. */
+/* The secret of this user, for jobs whose launcher gives an address and no secret: the text of the file
+ * tutti/secret in XDG_CONFIG_HOME or ~/.config, which no other user may read. The first process that
+ * asks makes the file; if several do at once, on hosts that share the folder, all get the same secret.
+ * Hosts that do not share the folder need a copy of the file. Threads: any. */
 
 #include <limits.h>
 

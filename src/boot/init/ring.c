@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The all-gather: every blob travels half the ring in each direction. The broadcast: one
- * blob does.
+/* Exchanges over the ring. In an all-gather every blob travels half the ring in each direction; in a
+ * broadcast one blob does.
  *
  *     clockwise          rank-2 -> rank-1 -> rank -> rank+1       nranks/2 steps
  *     counterclockwise   rank-1 <- rank <- rank+1 <- rank+2       (nranks-1)/2
  *
- * A rank sends its own block first and then what comes in, in the order it
- * comes; it never waits for a step to be over. So a rank that was away catches up with
- * all that has piled up in few system calls, which is what matters when there are more
- * ranks than cores. */
+ * A rank sends its own block first and then what comes in, in that order; it never waits for a step to
+ * end. So a rank that was away catches up in few system calls with all that has piled up, which is what
+ * matters when there are more ranks than cores. */
 #include "boot/net/sock.h"
 
 #include <errno.h>
@@ -23,20 +22,20 @@
 #include "util/strbuf.h"
 
 #define SCRATCH 8192
-#define IOV     32 /* pieces that are sent at a time */
+#define IOV     32 /* pieces in one system call */
 
 /* One direction through this rank. */
 struct way {
 	struct tti_tunnel *in, *out;
 	int in_peer;
 	int sign;             /* blob i of what goes out is that of rank - sign * i */
-	int own;              /* blocks that go out first and did not come in       */
+	int own;              /* blocks that go out without having come in          */
 	int all_in, all_out;  /* blocks in the end                                  */
 	int nin, nout;        /* whole ones so far                                  */
 	size_t in_at, out_at; /* bytes of the next one                              */
 	struct tti_frame head;
 	bool full; /* the socket takes no more now                            */
-	bool left; /* all has come in, and then the connection was closed     */
+	bool left; /* the connection was closed after all had come in         */
 	bool *torn;
 };
 
@@ -45,7 +44,7 @@ struct gather {
 	const char *what;
 	uint8_t *blobs; /* one for each rank, or one for all */
 	size_t nbytes;
-	int root;              /* whose blob it is; -1: each rank has one */
+	int root;              /* the rank with the only blob; -1: each has one */
 	struct tti_frame head; /* of every block */
 	struct way ways[2];
 };
@@ -62,7 +61,7 @@ static uint8_t *blob(const struct gather *gather, const struct way *way, int i)
 
 /* -- Out ---------------------------------------------------------------------------- */
 
-/* Blocks that are here and may go out. */
+/* How many blocks are here and may go out. */
 static int sendable(const struct way *way)
 {
 	const int have = way->nin + way->own;
@@ -102,7 +101,7 @@ static tutti_status push(struct gather *gather, struct way *way)
 	const ssize_t n = tti_tunnel_sendv(way->out, iov, niov);
 
 	if (n < 0) {
-		/* Gone: what it had to say is read first. */
+		/* The peer is gone: first read what it has said. */
 		way->full = true;
 		return TUTTI_AGAIN;
 	}
@@ -117,7 +116,7 @@ static tutti_status push(struct gather *gather, struct way *way)
 
 /* -- In ----------------------------------------------------------------------------- */
 
-/* A whole head has come, and perhaps more that is no block's. */
+/* A whole head has come, perhaps of another frame than a block. */
 static tutti_status check_head(struct gather *gather, struct way *way, const uint8_t *rest,
 			       size_t nrest)
 {
@@ -173,7 +172,7 @@ static tutti_status pull(struct gather *gather, struct way *way)
 	const size_t left = (size_t)(way->all_in - way->nin) * block - way->in_at;
 	ssize_t n;
 
-	/* A large blob goes to where it belongs at once. */
+	/* A large blob is read into its place. */
 	if (way->in_at >= head && block - way->in_at >= SCRATCH) {
 		n = tti_tunnel_recv(way->in, blob(gather, way, way->nin + 1) + way->in_at - head,
 				    block - way->in_at);
@@ -246,8 +245,8 @@ static tutti_status fail_deadline(struct gather *gather)
 			      (long long)sock->timeout_ms);
 }
 
-/* Nothing can be sent that way any more. Why, is read from the same connection:
- * by the other way, if it still reads. */
+/* Nothing can be sent that way any more. The same connection says why: the other direction, if it still
+ * reads, will find that. */
 static tutti_status lost_out(struct gather *gather, int i)
 {
 	const struct way *way = &gather->ways[i], *other = &gather->ways[1 - i];
@@ -260,7 +259,7 @@ static tutti_status lost_out(struct gather *gather, int i)
 	return tti_sock_broken_by(sock, peer, way->out, NULL, NULL, 0, gather->what);
 }
 
-/* Whether blocks have come to where poll() does not see them. */
+/* Whether blocks are in the tunnel, where poll() does not see them. */
 static bool may_pull(const struct way *way)
 {
 	return way->nin < way->all_in && tti_tunnel_holds(way->in);
@@ -275,8 +274,8 @@ static tutti_status await(struct gather *gather, int64_t deadline_ns)
 	for (int i = 0; i < 2; i++) {
 		struct way *way = &gather->ways[i];
 
-		/* Who has sent all his blocks may still die, and the other side
-		 * then waits for what went through him. */
+		/* A rank that has sent all its blocks may still die; the other side then waits for what
+		 * went through that rank. */
 		fds[2 * i] =
 			(struct pollfd){ .fd = way->left ? -1 : way->in->fd,
 					 .events = way->nin < way->all_in ? POLLIN : POLLRDHUP };
@@ -314,7 +313,7 @@ static tutti_status run(struct gather *gather, int64_t deadline_ns)
 	struct tti_sock *sock = gather->sock;
 
 	TTI_TRY(tti_sock_check(sock));
-	/* Else the others go on, by what this rank sends, and hear only then that it left. */
+	/* Otherwise the others go on with what this rank sends, and see only later that it left. */
 	if (tti_boot_stopped(sock->stop))
 		return tti_sock_break(sock, TUTTI_EABORTED, -1, "%s was aborted", gather->what);
 	for (;;) {
@@ -369,7 +368,7 @@ tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes, 
 	return run(&gather, deadline_ns);
 }
 
-/* As in the all-gather, clockwise to the next n / 2 ranks, to the others the other way. */
+/* Clockwise to the next n / 2 ranks, as in the all-gather, and the other way to the others. */
 tutti_status tti_sock_broadcast(struct tti_sock *sock, int root, void *data, size_t nbytes,
 				const char *what, int64_t deadline_ns)
 {

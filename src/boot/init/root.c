@@ -21,31 +21,32 @@
 #include "util/strbuf.h"
 #include "util/thread.h"
 
-/* Connections that prove nothing; more than ranks come at once. */
+/* Pending connections; more than ranks come at once. */
 #define PENDING_MOST 2048
-/* For what was said to reach the ranks. */
+/* Until what was said has reached the ranks. */
 #define FLUSH_MS     2000
-/* For ranks that come after the one that serves the root has given up. */
+/* For ranks that come after the rank that serves the root has given up. */
 #define SOON_MS      1000
-/* So long before a rank has to be told who is missing the root looks at its NICs, half of the rank's time at
- * most: a process that does may wait for the kernel for seconds while others make or remove NICs. */
+/* The root looks at its NICs so long before a rank has to be told who is missing, but not before half of the
+ * rank's time. A process that looks may wait for the kernel for seconds while others make or remove
+ * NICs. */
 #define LOOK_MS      5000
 
-/* A rank, or one that says so. */
+/* A connection of a rank, or of a process that says it is one. */
 struct caller {
 	struct tti_event_handler handler;
 	struct tti_root *root;
 	struct caller *next, **link;
 	struct tti_tunnel *tunnel;
 	struct tti_wire_who who;
-	int rank;            /* -1: not checked in, or a border's */
-	int64_t end_ns;      /* of its own time limit                */
-	int64_t deadline_ns; /* before it, so that the reason arrives */
-	int64_t look_ns;     /* before that                          */
+	int rank;            /* -1: not checked in, or a border   */
+	int64_t end_ns;      /* the end of its time limit           */
+	int64_t deadline_ns; /* before that, so that the reason arrives */
+	int64_t look_ns;     /* when to look at NICs                 */
 	struct tti_framer framer;
 	struct tti_outbox out;
 	bool border;
-	bool met; /* its ring stands: it needs the root no more */
+	bool met; /* its ring stands, so it does not need the root */
 };
 
 struct seat {
@@ -71,7 +72,7 @@ struct tti_root {
 	bool complete, failed;
 	struct tti_failure failure; /* why, if failed */
 	bool has_looked;
-	char ifaces[256]; /* what is odd about this host's NICs, once it has looked */
+	char ifaces[256]; /* what is wrong with the NICs of this host, after a look */
 };
 
 /* -- Callers ---------------------------------------------------------------- */
@@ -105,7 +106,7 @@ static void tell(struct caller *caller, enum tti_frame_type type, const void *bo
 
 /* -- What is known ------------------------------------------------------------ */
 
-/* At INFO where the rank that noticed it has logged it. */
+/* The level is INFO if the rank that noticed the failure has logged it. */
 TUTTI_PRINTF(5, 6)
 static void fail_all(struct tti_root *root, enum tti_log_level level, tutti_status status,
 		     int failed_rank, const char *fmt, ...)
@@ -237,7 +238,7 @@ static bool is_of_group(const struct tti_root *root, const struct tti_wire_check
 	       checkin->iroot == root->group.iroot;
 }
 
-/* It came too late, but it may be the last one that the root had to tell. */
+/* It came too late, but it may be the last rank that the root had to tell. */
 static void note_late(struct tti_root *root, const struct tti_wire_checkin *checkin)
 {
 	struct seat *seat;
@@ -312,7 +313,7 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		complete(root);
 }
 
-/* Nobody need wait for the rank of this caller any more, checked in or not. */
+/* The root need not wait for the rank of this caller any more, checked in or not. */
 static void note_end(const struct caller *caller)
 {
 	const struct tti_wire_checkin checkin = { .rank = caller->who.from,
@@ -324,7 +325,7 @@ static void note_end(const struct caller *caller)
 		note_late(caller->root, &checkin);
 }
 
-/* Only a rank gets as far as this. */
+/* Its tunnel failed: only a rank gets as far as that. */
 static void spoiled(struct caller *caller)
 {
 	char why[TTI_TUNNEL_WHY];
@@ -447,7 +448,7 @@ static bool done(struct tti_root *root, int64_t *next_ns)
 	const int64_t now = tti_now_ns();
 
 	*next_ns = root->end_ns;
-	/* What that rank has told the root is heard first. */
+	/* First read what that rank has told the root. */
 	if (atomic_load(&root->how) == TTI_ROOT_SOON && !root->hurried) {
 		hurry(root);
 		*next_ns = now;

@@ -24,10 +24,10 @@ struct tti_group tti_group_make(int nranks, int nroots, int iroot);
 /* The root at which a rank checks in. */
 int tti_group_of(int nranks, int nroots, int rank);
 
-/* Rank in seat i of a root: 0 .. size-1, and size: the first of the next group. */
+/* The rank in seat i of a root. Seat `size` is of the first rank of the next group. */
 int tti_group_rank(const struct tti_group *group, int i);
 
-/* Whether a check-in makes sense by itself. Quiet. */
+/* Whether a check-in is consistent in itself. Quiet. */
 TUTTI_CHECKED tutti_status tti_checkin_check(const struct tti_wire_checkin *checkin);
 
 #endif

@@ -16,7 +16,7 @@
 #include "util/mem.h"
 #include "util/secret.h"
 
-/* Long enough for a machine with a thousand ranks on two cores. */
+/* Enough for a thousand ranks on two cores. */
 #define HANDSHAKE_MS 10000
 /* Dropped connections that are logged one by one. */
 #define LOGGED       20
@@ -37,7 +37,7 @@ struct listener {
 	struct tti_acceptor *acceptor;
 };
 
-/* Forget the pending; its connection is the caller's. */
+/* Forget a pending connection; its socket is the caller's. */
 static void forget(struct tti_pending *pending)
 {
 	struct tti_acceptor *acceptor = pending->acceptor;
@@ -71,7 +71,7 @@ static void drop(struct tti_pending *pending, const char *why)
 	hang_up(pending);
 }
 
-/* The first sealed byte: of several tries the connector keeps this one. */
+/* The first sealed byte says that the connector keeps this connection. */
 static void join(struct tti_pending *pending)
 {
 	struct tti_acceptor *acceptor = pending->acceptor;
@@ -86,7 +86,7 @@ static void join(struct tti_pending *pending)
 	n = tti_tunnel_recv(pending->tunnel, &byte, 1);
 	if (n < 0 && errno == EAGAIN)
 		return;
-	/* What it sent was changed on its way: it is in, so that its failure is told to all. */
+	/* If its bytes were changed on their way, it is accepted, so that all hear of the failure. */
 	if (n <= 0 && !pending->tunnel->failed) {
 		hang_up(pending);
 		return;
@@ -106,7 +106,7 @@ static void join(struct tti_pending *pending)
 	acceptor->on_accept(acceptor->self, tunnel, kind, &who);
 }
 
-/* It tries again and again: the log says it once for each address. */
+/* The process tries again and again: the log says it once for each address. */
 static void warn_once(const struct tti_pending *pending, const char *why)
 {
 	struct tti_acceptor *acceptor = pending->acceptor;
@@ -124,7 +124,7 @@ static void warn_once(const struct tti_pending *pending, const char *why)
 		tti_addr_format(from, text, sizeof(text)), why);
 }
 
-/* Of a rank that belongs here, this is why it does not come. */
+/* If that is a rank of this job, this is why it does not come. */
 static void note_reason(const struct tti_pending *pending, const char *why)
 {
 	struct tti_acceptor *acceptor = pending->acceptor;
@@ -213,7 +213,7 @@ static void handle_listener(struct tti_event_handler *handler, uint32_t events)
 	struct tti_acceptor *acceptor = ((struct listener *)handler)->acceptor;
 
 	(void)events;
-	/* Not for ever: those who are in want to be heard too. */
+	/* Not for ever: connections that are in have events, too. */
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_storage from = { 0 };
 		socklen_t len = sizeof(from);

@@ -19,25 +19,23 @@
 #include "util/strbuf.h"
 
 #define TRIES            (2 * TTI_IFACE_MOST)
-/* After which the next candidate is tried as well; and when one is connected
- * already, but its machine is busy. */
+/* The next candidate is tried after this; and after this if one is connected, but busy. */
 #define STAGGER_MS       100
 #define STAGGER_BUSY_MS  1000
-/* For one try, connecting and handshake each. */
+/* Of one try: to connect, and for the handshake. */
 #define CONNECT_MS       5000
 #define HANDSHAKE_MS     10000
 /* Between two rounds through all candidates. */
 #define BACKOFF_FIRST_MS 10
 #define BACKOFF_MOST_MS  1000
-/* So long refused by who listens from the beginning: it is gone. */
+/* A peer that listened from the beginning and refuses for so long is gone. */
 #define REFUSED_MS       100
-/* So long turned away by one with another secret: it is no root of an earlier job that is about to
- * end. */
+/* A root that holds another secret for so long is not one of an earlier job that is about to end. */
 #define STRANGE_MS       3000
-/* Before a proven address is tried again by itself. */
+/* Before a proven address alone is tried again. */
 #define AGAIN_FIRST_MS   2
 #define AGAIN_MOST_MS    500
-/* Of a link, as the kernel shows it. */
+/* The scope of a link-local address in /proc/net/if_inet6. */
 #define LINK_SCOPE       0x20
 
 enum state {
@@ -52,13 +50,13 @@ try {
 	struct tti_addr addr;
 	enum state state;
 	int fd;
-	int err;    /* FAILED: why the connection was not made, 0: it was, or nobody knows */
-	bool taken; /* FAILED: somebody else listens there now                          */
+	int err;    /* FAILED: why it was not connected, 0: it was, or unknown */
+	bool taken; /* FAILED: another process listens there now                */
 	int64_t deadline_ns;
 	int64_t wait_ms, again_ns; /* FAILED and proven: when to try it once more */
 	char why[112];
 	struct tti_auth auth;
-	struct tti_tunnel *tunnel; /* has come through, NULL: not yet */
+	struct tti_tunnel *tunnel; /* after the handshake; NULL: not yet */
 };
 
 struct tti_dial {
@@ -68,10 +66,10 @@ struct tti_dial {
 	size_t ntries, nstarted;
 	int64_t next_ns; /* the next candidate, or round, may start */
 	int64_t backoff_ms;
-	int64_t refused_ns; /* since when each round was refused, 0: the last one was not */
+	int64_t refused_ns; /* since when all rounds were refused, 0: the last one was not */
 	int64_t strange_ns; /* since when each round met another secret, 0: the last one did not */
 	int own_err;        /* this process cannot have a socket, 0: it can */
-	bool strange;       /* somebody answered who does not belong to us */
+	bool strange;       /* a process answered that does not belong to this job */
 	bool other_version;
 	bool other_secret; /* in this round */
 	bool warned;
@@ -97,9 +95,9 @@ static void add_try(struct tti_dial *dial, const struct tti_addr *addr)
 	dial->ntries++;
 }
 
-/* A link-local address is one on a link, and which of ours that is, the sender cannot know: any that has
- * such an address. if_nameindex() would wait for the kernel, perhaps for seconds, while others make or remove
- * NICs; this file does not. */
+/* The sender of a link-local address cannot know on which of this host's links it is: any with such an
+ * address may be the one. if_nameindex() would wait for the kernel, perhaps for seconds, while others make
+ * or remove NICs; reading this file does not. */
 static void add_scopes(struct tti_dial *dial, const struct tti_addr *addr)
 {
 	FILE *file = fopen("/proc/net/if_inet6", "re");
@@ -140,7 +138,7 @@ tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config 
 	return TUTTI_OK;
 }
 
-/* An address that this machine has no way to says nothing about who listens there. */
+/* Without a route to an address, nothing is known about a listener there. */
 static bool has_no_way(int err)
 {
 	return err == ENETUNREACH || err == EHOSTUNREACH || err == EADDRNOTAVAIL ||
@@ -178,7 +176,7 @@ bool tti_dial_is_ours(const struct tti_addr *addr)
 	return ours;
 }
 
-/* Some addresses are on every host, as 127.0.0.1 is: a peer elsewhere does not answer there. */
+/* Every host has some addresses, like 127.0.0.1: at those a peer on another host does not answer. */
 static bool is_elsewhere(const struct tti_dial *dial)
 {
 	for (size_t i = 0; i < dial->ntries; i++)
@@ -308,15 +306,15 @@ static void step_connect(struct tti_dial *dial, struct try *try)
 		      sizeof(dial->config.who));
 }
 
-/* Whether a port that the peer listened at before it told anybody is another's by now, as a port that
- * was closed may be given to whoever asks next, a rank of the same job included. */
+/* Whether another process has the port at which the peer listened before it told anybody. A port that was
+ * closed may be given to any process, of the same job too. */
 static bool is_taken(const struct tti_dial *dial, const struct try *try)
 {
 	return (dial->config.listens || dial->config.kind != TTI_AUTH_ROOT) &&
 	       (try->auth.other_secret || try->auth.other_rank);
 }
 
-/* It is proven. The first sealed byte says that this one is kept. */
+/* The handshake is done. The first sealed byte says that this connection is kept. */
 static tutti_status enter(struct tti_dial *dial, struct try *try)
 {
 	static const uint8_t join = TTI_JOIN;
@@ -392,7 +390,7 @@ static void log_success(struct tti_dial *dial, const struct try *best)
 		tti_addr_format(&best->addr, text, sizeof(text)));
 }
 
-/* Whether all candidates of a peer that listened have refused for long enough. */
+/* Whether the peer listened, and all candidates have refused for long enough. */
 static bool has_ended(struct tti_dial *dial, int64_t now)
 {
 	if (!dial->config.listens || !tti_dial_is_refused(dial)) {
@@ -404,7 +402,7 @@ static bool has_ended(struct tti_dial *dial, int64_t now)
 	return now - dial->refused_ns >= REFUSED_MS * TTI_NS_PER_MS;
 }
 
-/* Whether the root has long enough held another secret. */
+/* Whether the root has held another secret for long enough. */
 static bool is_strange(struct tti_dial *dial, int64_t now)
 {
 	if (!dial->other_secret)
@@ -427,7 +425,7 @@ static tutti_status fail_own(const struct tti_dial *dial)
 /* All candidates have failed: once more, later. */
 static tutti_status end_round(struct tti_dial *dial, int64_t now)
 {
-	/* That will not change. */
+	/* A version does not change. */
 	if (dial->other_version && dial->config.kind == TTI_AUTH_ROOT)
 		return describe(dial, TUTTI_EMISMATCH);
 	if (is_strange(dial, now))

@@ -10,8 +10,8 @@
 #include "util/clock.h"
 #include "util/error.h"
 
-/* The root hears of a death when the neighbours do. It says nothing of a rank that died behind its goodbye to
- * the root, while others were still on their way: then all of this time passes. */
+/* The root hears of a death when the neighbours do. If a rank has said goodbye to the root and dies while
+ * others are still on their way, the root says nothing: then all of this time passes. */
 #define ROOT_MS 500
 
 const char *tti_sock_name_as(const struct tti_boot *boot, int rank, int number, char *buf)
@@ -49,14 +49,14 @@ void tti_sock_tell(const struct tti_sock *sock, struct tti_tunnel *tunnel)
 	tell(tunnel, false, &sock->told);
 }
 
-/* After this the connections are of no use: whoever waits for us must see it. */
+/* After this the connections are useless, and every rank that waits for this one must see it. */
 static void break_off(struct tti_sock *sock)
 {
 	struct tti_failure out = sock->broken;
 
 	if (sock->on_broken)
 		sock->on_broken(sock->self, &out);
-	/* A call that was stopped here is a lost peer to the others. */
+	/* An abort of this rank is a lost peer to the others. */
 	if (out.status == TUTTI_EABORTED) {
 		out.status = TUTTI_EPEER;
 		(void)snprintf(out.text, sizeof(out.text), "rank %d gave up during init",
@@ -106,8 +106,8 @@ tutti_status tti_sock_check(struct tti_sock *sock)
 	return tti_fail_quiet((tutti_status)sock->broken.status, "%s", sock->broken.text);
 }
 
-/* A neighbour that has closed its connection may have had no time to say why. The root has told it, or
- * sees it leave: whether there is word from there, soon. */
+/* A neighbour that has closed its connection may have had no time to say why. The root has told it the
+ * reason, or sees it leave: whether the root says something soon. */
 static bool ask_root(struct tti_sock *sock, struct tti_failure *out)
 {
 	const int64_t deadline_ns = tti_deadline(ROOT_MS);
@@ -154,8 +154,8 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 	if (!frame)
 		return tti_sock_break(sock, TUTTI_EPEER, peer,
 				      "%s closed its connection during %s (died?)", name, what);
-	/* A rank that ended its init took this connection over while it went: what it has
-	 * to say comes next. */
+	/* A rank that has ended its init took this connection over while it left: the reason is in the
+	 * next frame. */
 	if (frame->type == TTI_FRAME_HERE && frame->nbytes == 0) {
 		struct tti_frame next = { 0 };
 		const size_t have = nrest < sizeof(next) ? nrest : sizeof(next);
@@ -210,8 +210,8 @@ tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, struct tt
 		return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
 	if ((size_t)n < sizeof(said.head) || said.head.type != TTI_FRAME_FAILURE)
 		return TUTTI_OK;
-	/* Who revokes has ended its init, for which all ranks had sent what this one waits for:
-	 * the watch reads it after that. */
+	/* A rank that revokes has ended its init. For that all ranks had sent what this one waits for;
+	 * the watch reads the revocation later. */
 	if ((size_t)n == sizeof(said) && said.failure.status == TUTTI_EREVOKED)
 		return TUTTI_OK;
 	(void)tti_tunnel_recv(tunnel, &said.head, sizeof(said.head));
@@ -228,7 +228,7 @@ tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, struct tti_tunn
 
 	if (poll(&end, 1, 0) <= 0)
 		return TUTTI_OK;
-	/* All that it will ever say is here: blocks, and perhaps why. */
+	/* All that the peer will ever send is here: blocks, and perhaps a failure. */
 	while ((n = tti_tunnel_recv(tunnel, data, sizeof(data))) > 0) {
 		for (size_t at = 0, used; at < (size_t)n; at += used) {
 			const tutti_status status =

@@ -15,7 +15,7 @@
 
 #define MOST_RANKS (TTI_MAIL_DATA * 8)
 
-/* Who waits asks again after so long. */
+/* A rank that waits asks again after so long. */
 #define ASK_AGAIN_MS 1000
 
 struct tti_agreement {
@@ -28,13 +28,13 @@ struct tti_agreement {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool decided;
-	bool excluded; /* decided, and others have decided without this rank */
-	/* Of each rank a bit. */
-	uint64_t *out;    /* shall not be part of it                          */
+	bool excluded; /* others have decided without this rank */
+	/* One bit for each rank. */
+	uint64_t *out;    /* is left out in any case                          */
 	uint64_t *dead;   /* as far as is known; once decided: the decision    */
 	uint64_t *heard;  /* something came from it                           */
 	uint64_t *joined; /* it waits for the decision                         */
-	uint64_t *owed;   /* it asked for a JOIN                              */
+	uint64_t *owed;   /* has sent a QUERY, and gets a JOIN                */
 	uint64_t *asked;  /* was sent a QUERY                                 */
 	uint64_t bits[];  /* of all of these                                  */
 };

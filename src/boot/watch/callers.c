@@ -13,7 +13,7 @@
 #include "util/mem.h"
 #include "util/vec.h"
 
-/* Before others are asked; between questions; how long it is known whom a rank waits for. */
+/* Before the first question; between two questions; how long a rank counts as waiting for a peer. */
 #define PATIENCE_NS (100 * TTI_NS_PER_MS)
 #define ROUND_NS    (200 * TTI_NS_PER_MS)
 #define FRESH_NS    (1000 * TTI_NS_PER_MS)
@@ -31,8 +31,8 @@ struct conflict {
 _Static_assert(sizeof(struct tti_caller_answer) <= TTI_MAIL_DATA, "answers fit into a mail");
 _Static_assert(sizeof(struct conflict) <= TTI_MAIL_DATA, "conflicts fit into a mail");
 
-/* How often this rank has called with such ranks and such a tag. Kept for good: calls with different tags
- * come in any order, other ones on other ranks, so each tag needs a count that no rank forgets. */
+/* How often this rank has called with these ranks and this tag. Kept for good: calls with different tags
+ * come in any order, which differs between ranks, so each needs a count that no rank forgets. */
 struct count {
 	uint64_t key, n;
 };
@@ -68,7 +68,7 @@ static int find_rank(const struct tti_callers *callers, int carrier_rank)
 	return -1;
 }
 
-/* "0, 3, 1", in their order. */
+/* "0, 3, 1", in the order of the call. */
 static const char *list_ranks(const struct tti_group_call *call, char *buf, size_t size)
 {
 	size_t len = 0;
@@ -102,7 +102,7 @@ static struct tti_group_call *find_call(const struct tti_callers *callers, uint6
 	return call;
 }
 
-/* What this rank calls in place of what it is asked about: with the same tag, else of the same ranks.
+/* The call that this rank is in instead of the one in question: with the same tag, else of the same ranks.
  * The lock is held. */
 static const struct tti_group_call *find_other(const struct tti_callers *callers,
 					       const struct question *question)
@@ -289,8 +289,8 @@ static const char *name_of(const struct tti_callers *callers, int rank, char buf
 	return tti_boot_name(callers->parent, rank, buf);
 }
 
-/* The answer of a rank that is in another call with the same tag, and this rank, too: as this rank was
- * never in that one, both wait for ever. Tell that rank. */
+/* The answer is of a rank in another call with the same tag, which has this rank too. This rank was never
+ * in that call, so both would wait for ever. Tell the other rank. */
 static tutti_status clash(struct tti_callers *callers, struct tti_group_call *call, int peer,
 			  const struct tti_caller_answer *answer)
 {
@@ -331,7 +331,7 @@ static tutti_status fail_late(const struct tti_callers *callers, const struct tt
 		(long long)timeout_ms, tag);
 }
 
-/* Who has not called. The lock is held. */
+/* Note which rank has not called. The lock is held. */
 static void blame(struct tti_group_call *call)
 {
 	if (call->is_answered && call->answer.has_it) {
@@ -346,7 +346,7 @@ static void blame(struct tti_group_call *call)
 	}
 }
 
-/* Whom to ask now, -1: nobody. The lock is held. */
+/* The rank to ask now, -1: none. The lock is held. */
 static int next_suspect(struct tti_group_call *call, int own, int peer)
 {
 	const struct tti_caller_answer *answer = call->is_answered ? &call->answer : NULL;
