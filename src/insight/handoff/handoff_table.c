@@ -5,35 +5,8 @@
 #include "insight/handoff/handoff_print.h"
 #include "insight/handoff/handoff_report.h"
 #include "insight/print/print_words.h"
+#include "insight/write/table.h"
 #include "topo/graph/words.h"
-
-/* Names of a column are as wide as the widest. */
-struct widths {
-	size_t from, out, in, to;
-};
-
-static void widen(size_t *width, const char *text)
-{
-	const size_t len = tti_print_width(text);
-
-	*width = len > *width ? len : *width;
-}
-
-static struct widths measure(const struct tti_handoff_view *view)
-{
-	struct widths widths = { 4, 6, 5, 2 };
-
-	for (uint32_t i = 0; i < view->plan->nways; i++) {
-		const struct tti_handoff_way *way = &view->plan->ways[i];
-
-		widen(&widths.from, tti_handoff_end_name(view, way->from));
-		widen(&widths.to, tti_handoff_end_name(view, way->to));
-		widen(&widths.out,
-		      tti_handoff_net_name(view, view->node_of[way->from], way->net_out));
-		widen(&widths.in, tti_handoff_net_name(view, view->node_of[way->to], way->net_in));
-	}
-	return widths;
-}
 
 /* -- What is asked ------------------------------------------------------------------------- */
 
@@ -76,55 +49,59 @@ static void add_head(const struct tti_handoff_view *view, struct tti_strbuf *out
 
 /* -- Pairs ----------------------------------------------------------------------------------- */
 
-static void add_cell(const char *text, size_t width, struct tti_strbuf *out)
+/* "    8 GPU0" */
+static void add_end(const struct tti_handoff_view *view, uint32_t rank, struct tti_table *table)
 {
-	tti_print_padded(text, width, false, out);
-	tti_strbuf_add(out, "  ");
+	tti_table_cellf(table, "%5u %s", rank, tti_handoff_end_name(view, rank));
 }
 
 static void add_way(const struct tti_handoff_view *view, const struct tti_handoff_way *way,
-		    const struct widths *widths, struct tti_strbuf *out)
+		    struct tti_table *table)
 {
+	const char *across = way->straight ? "" : "across rails";
 	char share[TTI_HANDOFF_WORDS], gbps[24];
 
-	tti_strbuf_addf(out, "  %5u ", way->from);
-	add_cell(tti_handoff_end_name(view, way->from), widths->from, out);
-	add_cell(tti_handoff_net_name(view, view->node_of[way->from], way->net_out), widths->out,
-		 out);
-	add_cell(tti_handoff_net_name(view, view->node_of[way->to], way->net_in), widths->in, out);
-	tti_strbuf_addf(out, "%5u ", way->to);
-	add_cell(tti_handoff_end_name(view, way->to), widths->to, out);
 	tti_handoff_share_words(way->share, share);
 	tti_gbps_words(way->gbps, gbps);
-	tti_strbuf_addf(out, "%7s  %7s", share, gbps);
+	add_end(view, way->from, table);
+	tti_table_cell(table, NULL,
+		       tti_handoff_net_name(view, view->node_of[way->from], way->net_out));
+	tti_table_cell(table, NULL,
+		       tti_handoff_net_name(view, view->node_of[way->to], way->net_in));
+	add_end(view, way->to, table);
+	tti_table_cell(table, NULL, share);
+	tti_table_cell(table, NULL, gbps);
 	if (way->part != TTI_HANDOFF_WHOLE)
-		tti_strbuf_addf(out, "  part %u", way->part);
-	if (!way->straight)
-		tti_strbuf_add(out, "  across rails");
-	tti_strbuf_add(out, "\n");
+		tti_table_cellf(table, "part %u%s%s", way->part, across[0] ? "  " : "", across);
+	else
+		tti_table_cell(table, NULL, across);
+	tti_table_end_row(table);
 }
 
 static void add_leg(const struct tti_handoff_view *view, const struct tti_handoff_leg *leg,
-		    const struct widths *widths, struct tti_strbuf *out)
+		    struct tti_table *table)
 {
+	static const char *const heads[] = { "from", "out by", "in by", "to", "share", "GB/s" };
+	struct tti_strbuf line = { 0 };
 	char gbps[24];
 
 	tti_gbps_words(leg->gbps, gbps);
-	tti_strbuf_add(out, "\n");
-	if (leg->from_node == leg->to_node) {
-		tti_strbuf_add(out, "inside ");
-		tti_words_text(tti_handoff_node_name(view, leg->to_node), out);
-	} else {
-		tti_words_text(tti_handoff_node_name(view, leg->from_node), out);
-		tti_strbuf_add(out, " to ");
-		tti_words_text(tti_handoff_node_name(view, leg->to_node), out);
+	tti_strbuf_add(&line, leg->from_node == leg->to_node ? "inside " : "");
+	if (leg->from_node != leg->to_node)
+		tti_strbuf_addf(&line, "%s to ", tti_handoff_node_name(view, leg->from_node));
+	tti_strbuf_addf(&line, "%s: %u pair%s, %s GB/s", tti_handoff_node_name(view, leg->to_node),
+			leg->n, leg->n == 1 ? "" : "s", gbps);
+	tti_table_line(table, "");
+	tti_table_line(table, line.text);
+	tti_strbuf_release(&line);
+	for (int i = 0; i < 6; i++) {
+		tti_table_cell(table, NULL, heads[i]);
+		if (i == 0 || i == 3)
+			tti_table_right(table);
 	}
-	tti_strbuf_addf(out, ": %u pair%s, %s GB/s\n", leg->n, leg->n == 1 ? "" : "s", gbps);
-	tti_strbuf_addf(out, "  %*s  %-*s  %-*s  %*s  %7s  %7s\n", (int)(6 + widths->from), "from",
-			(int)widths->out, "out by", (int)widths->in, "in by", (int)(6 + widths->to),
-			"to", "share", "GB/s");
+	tti_table_end_row(table);
 	for (uint32_t i = leg->first; i < leg->first + leg->n; i++)
-		add_way(view, &view->plan->ways[i], widths, out);
+		add_way(view, &view->plan->ways[i], table);
 }
 
 /* -- Figures ------------------------------------------------------------------------------------ */
@@ -166,7 +143,9 @@ void tti_handoff_table(const struct tti_handoff_job *handoff, const struct tti_h
 		       double nbytes, struct tti_strbuf *out)
 {
 	struct tti_handoff_view view;
-	struct widths widths;
+	struct tti_table table = { .align = "<<<<>><",
+				   .indent = "  ",
+				   .widths = { 10, 6, 5, 8, 7, 7 } };
 
 	if (!tti_handoff_view_open(handoff, plan, nbytes, &view)) {
 		out->failed = true;
@@ -174,9 +153,9 @@ void tti_handoff_table(const struct tti_handoff_job *handoff, const struct tti_h
 	}
 	add_head(&view, out);
 	if (plan->gbps > 0) {
-		widths = measure(&view);
 		for (uint32_t i = 0; i < plan->nlegs; i++)
-			add_leg(&view, &plan->legs[i], &widths, out);
+			add_leg(&view, &plan->legs[i], &table);
+		tti_table_write(&table, out);
 		add_figures(&view, out);
 	} else {
 		tti_strbuf_add(out, "\nnothing is to be moved: all who get it have it\n");

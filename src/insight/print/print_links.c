@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "insight/print/print_words.h"
+#include "insight/write/table.h"
 #include "topo/graph/words.h"
 #include "util/mem.h"
 #include "util/vec.h"
@@ -104,35 +105,30 @@ static void write_heading(const struct mesh *mesh, struct tti_strbuf *out)
 
 static void write_table(const struct mesh *mesh, struct tti_strbuf *out)
 {
-	const struct tti_graph *graph = mesh->graph;
-	size_t width = 2;
+	const uint32_t *devices = mesh->devices.at, n = (uint32_t)mesh->devices.n;
+	struct tti_table table = { .align = "<>", .widths = { 2 } };
 
-	for (size_t i = 0; i < mesh->devices.n; i++) {
-		const size_t len = tti_print_width(name_of(mesh, mesh->devices.at[i]));
-
-		width = len > width ? len : width;
-	}
-	tti_print_padded("", width, false, out);
-	for (size_t i = 0; i < mesh->devices.n; i++) {
-		tti_strbuf_add(out, "  ");
-		tti_print_padded(name_of(mesh, mesh->devices.at[i]), width, true, out);
-	}
-	tti_strbuf_add(out, "\n");
-	for (size_t i = 0; i < mesh->devices.n; i++) {
-		tti_print_padded(name_of(mesh, mesh->devices.at[i]), width, false, out);
-		for (size_t j = 0; j < mesh->devices.n; j++) {
+	tti_table_cell(&table, NULL, "");
+	for (uint32_t i = 0; i < n; i++)
+		tti_table_cell(&table, NULL, name_of(mesh, devices[i]));
+	tti_table_end_row(&table);
+	for (uint32_t i = 0; i < n; i++) {
+		tti_table_cell(&table, NULL, name_of(mesh, devices[i]));
+		for (uint32_t j = 0; j < n; j++) {
 			const struct tti_topo_link *link =
 				i == j ? NULL
-				       : tti_graph_link(graph, mesh->devices.at[i],
-							mesh->devices.at[j], TTI_LINK_NVL);
+				       : tti_graph_link(mesh->graph, devices[i], devices[j],
+							TTI_LINK_NVL);
 
 			if (link)
-				tti_strbuf_addf(out, "  %*u", (int)width, link->count);
+				tti_table_cellf(&table, "%u", link->count);
 			else
-				tti_strbuf_addf(out, "  %*s", (int)width, i == j ? "X" : "-");
+				tti_table_cell(&table, NULL, i == j ? "X" : "-");
 		}
-		tti_strbuf_add(out, "\n");
+		tti_table_end_row(&table);
 	}
+	tti_table_even(&table, 0, n + 1);
+	tti_table_write(&table, out);
 }
 
 static void write_list(const struct mesh *mesh, struct tti_strbuf *out)

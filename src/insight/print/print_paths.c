@@ -7,18 +7,17 @@
 
 #include "insight/cluster/alike.h"
 #include "insight/print/print_words.h"
+#include "insight/write/table.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-#define RESET "\033[0m"
-#define BOLD  "\033[1m"
+#define BOLD "\033[1m"
 
 struct matrix {
 	const struct tti_alike *alike;
 	const struct tti_print_config *config;
 	struct tti_strbuf *out;
-	size_t row_width, column_width;
 	/* What was shown, and so has a line in the legend. */
 	bool types[TTI_PATH_DIS + 1];
 	bool whys[TTI_ROUTE_NO_WAY + 1];
@@ -91,104 +90,53 @@ static void gbps_text(struct matrix *m, const struct tti_alike_cell *cell, char 
 
 typedef void (*cell_text_fn)(struct matrix *m, const struct tti_alike_cell *cell, char buf[24]);
 
-static void measure(struct matrix *m, cell_text_fn text)
-{
-	const struct tti_alike *alike = m->alike;
-	char buf[24];
-
-	m->row_width = m->column_width = 0;
-	for (uint32_t i = 0; i < alike->n; i++) {
-		const size_t width = tti_print_width(alike->at[i].label);
-
-		m->row_width = width > m->row_width ? width : m->row_width;
-		m->column_width = width > m->column_width ? width : m->column_width;
-		for (uint32_t j = 0; j < alike->n; j++) {
-			const struct tti_alike_cell cell = tti_alike_cell(alike, i, j);
-
-			text(m, &cell, buf);
-			if (strlen(buf) > m->column_width)
-				m->column_width = strlen(buf);
-		}
-	}
-}
-
-static void add_blanks(struct matrix *m, size_t width, size_t used)
-{
-	tti_strbuf_addf(m->out, "%*s", used < width ? (int)(width - used) : 0, "");
-}
-
-static void add_colored(struct matrix *m, const char *color, const char *text, size_t width)
-{
-	if (m->config->color && color)
-		tti_strbuf_add(m->out, color);
-	tti_words_text(text, m->out);
-	if (m->config->color && color)
-		tti_strbuf_add(m->out, RESET);
-	add_blanks(m, width, tti_print_width(text));
-}
-
-/* CPUs and number of the NUMA node that a group hangs on. */
-static void add_affinity(struct matrix *m, uint32_t row, size_t width)
+/* The CPUs and the number of the NUMA node that a group hangs on: two cells. */
+static void add_affinity(const struct matrix *m, uint32_t row, struct tti_table *table)
 {
 	const struct tti_graph *graph = m->alike->routes->paths->graph;
 	const uint32_t cpu = tti_graph_cpu_of(graph, m->alike->at[row].nodes[0]);
-	const size_t begin = m->out->len;
+	struct tti_strbuf cpus = { 0 };
 
-	tti_strbuf_add(m->out, "  ");
 	if (cpu == TTI_NODE_NONE)
 		return;
-	tti_words_cpus(graph->nodes[cpu].cpu.affinity, m->out);
-	add_blanks(m, width + 2, m->out->len - begin);
+	tti_words_cpus(graph->nodes[cpu].cpu.affinity, &cpus);
+	tti_table_cell(table, NULL, cpus.text ? cpus.text : "");
 	if (graph->nodes[cpu].cpu.numaid >= 0)
-		tti_strbuf_addf(m->out, "  %" PRId64, graph->nodes[cpu].cpu.numaid);
+		tti_table_cellf(table, "%" PRId64, graph->nodes[cpu].cpu.numaid);
 	else
-		tti_strbuf_add(m->out, "  -");
-}
-
-static size_t affinity_width(const struct tti_graph *graph)
-{
-	size_t width = strlen("CPU affinity");
-
-	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++) {
-		struct tti_strbuf buf = { 0 };
-
-		tti_words_cpus(graph->nodes[graph->by_type[TTI_NODE_CPU][i]].cpu.affinity, &buf);
-		width = buf.len > width ? buf.len : width;
-		tti_strbuf_release(&buf);
-	}
-	return width;
+		tti_table_cell(table, NULL, "-");
+	m->out->failed |= cpus.failed;
+	tti_strbuf_release(&cpus);
 }
 
 static void write_matrix(struct matrix *m, cell_text_fn text, bool affinity)
 {
 	const struct tti_alike *alike = m->alike;
-	const size_t width = affinity ? affinity_width(alike->routes->paths->graph) : 0;
+	struct tti_table table = { .align = "<", .color = m->config->color };
 	char buf[24];
 
-	measure(m, text);
-	tti_print_padded("", m->row_width, false, m->out);
-	for (uint32_t i = 0; i < alike->n; i++) {
-		tti_strbuf_add(m->out, "  ");
-		add_colored(m, BOLD, alike->at[i].label,
-			    i + 1 < alike->n || affinity ? m->column_width : 0);
+	tti_table_cell(&table, NULL, "");
+	for (uint32_t i = 0; i < alike->n; i++)
+		tti_table_cell(&table, BOLD, alike->at[i].label);
+	if (affinity) {
+		tti_table_cell(&table, NULL, "CPU affinity");
+		tti_table_cell(&table, NULL, "NUMA");
 	}
-	if (affinity)
-		tti_strbuf_addf(m->out, "  %-*s  NUMA", (int)width, "CPU affinity");
-	tti_strbuf_add(m->out, "\n");
+	tti_table_end_row(&table);
 	for (uint32_t i = 0; i < alike->n; i++) {
-		add_colored(m, BOLD, alike->at[i].label, m->row_width);
+		tti_table_cell(&table, BOLD, alike->at[i].label);
 		for (uint32_t j = 0; j < alike->n; j++) {
 			const struct tti_alike_cell cell = tti_alike_cell(alike, i, j);
 
 			text(m, &cell, buf);
-			tti_strbuf_add(m->out, "  ");
-			add_colored(m, color_of(&cell), buf,
-				    j + 1 < alike->n || affinity ? m->column_width : 0);
+			tti_table_cell(&table, color_of(&cell), buf);
 		}
 		if (affinity)
-			add_affinity(m, i, width);
-		tti_strbuf_add(m->out, "\n");
+			add_affinity(m, i, &table);
+		tti_table_end_row(&table);
 	}
+	tti_table_even(&table, 1, alike->n);
+	tti_table_write(&table, m->out);
 }
 
 /* -- Too many columns: a line per row, in words ------------------------------------ */
@@ -246,10 +194,12 @@ static void write_row_in_words(struct matrix *m, uint32_t row, const char **name
 			       struct tti_alike_cell *cells)
 {
 	const struct tti_alike *alike = m->alike;
+	struct tti_table heading = { .align = "<", .color = m->config->color };
 
-	add_colored(m, BOLD, alike->at[row].bare, 0);
-	add_affinity(m, row, 0);
-	tti_strbuf_add(m->out, "\n");
+	tti_table_cell(&heading, BOLD, alike->at[row].bare);
+	add_affinity(m, row, &heading);
+	tti_table_end_row(&heading);
+	tti_table_write(&heading, m->out);
 	for (uint32_t i = 0; i < alike->n; i++)
 		cells[i] = tti_alike_cell(alike, row, i);
 	for (int type = 0; type <= TTI_PATH_DIS; type++)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* First the rows are made, one a thing, then the widths of the columns are known and
- * they are written. */
+/* A tree: a row for each thing, with the lines of the tree in front of its name. */
 #include "insight/print/print.h"
 
 #include <inttypes.h>
@@ -9,24 +8,15 @@
 
 #include "insight/print/print_words.h"
 #include "insight/topo/order.h"
+#include "insight/write/table.h"
 #include "topo/graph/words.h"
 #include "util/mem.h"
-#include "util/vec.h"
-
-enum column { COL_NAME, COL_WHAT, COL_WHERE, COL_LINK, COL_GBPS, COL_MORE, NCOLUMNS };
-
-/* Texts are the arena's. */
-struct row {
-	const char *stem; /* the lines of the tree */
-	const char *cell[NCOLUMNS];
-	enum tti_node_type type;
-};
 
 struct tree {
 	const struct tti_graph *graph;
 	const struct tti_print_config *config;
-	struct tti_arena arena;
-	TTI_VEC(struct row) rows;
+	struct tti_arena arena; /* of stems */
+	struct tti_table table;
 	struct tti_print_order order;
 	bool failed;
 };
@@ -37,14 +27,13 @@ struct stroke {
 static const struct stroke utf8_strokes = { "├─ ", "└─ ", "│  ", "   " };
 static const struct stroke ascii_strokes = { "|- ", "`- ", "|  ", "   " };
 
+#define BOLD  "\033[1m"
+#define DIM   "\033[2m"
 #define RESET "\033[0m"
 
-static const char *color_of(enum tti_node_type type, enum column column)
+/* The colour of a name. */
+static const char *color_of(enum tti_node_type type)
 {
-	if (column == COL_WHERE || column == COL_LINK)
-		return "\033[2m";
-	if (column != COL_NAME)
-		return NULL;
 	switch (type) {
 	case TTI_NODE_GPU:
 	case TTI_NODE_DEV:
@@ -79,16 +68,12 @@ static uint32_t count_children(const struct tree *tree, uint32_t node, enum tti_
 
 /* -- One row ---------------------------------------------------------------------- */
 
-/* What the text of `buf` becomes in a row; the buffer is empty again. */
-static const char *keep(struct tree *tree, struct tti_strbuf *buf)
+/* The text of `buf` as the next cell; the buffer is empty again. */
+static void add_cell(struct tree *tree, const char *color, struct tti_strbuf *buf)
 {
-	char *text = tti_strbuf_take(buf);
-	const char *kept = text ? tti_arena_strdup(&tree->arena, text) : NULL;
-
-	tti_free(text);
-	if (!kept)
-		tree->failed = true;
-	return kept ? kept : "";
+	tti_table_cell(&tree->table, color, buf->text ? buf->text : "");
+	tree->failed |= buf->failed;
+	tti_strbuf_release(buf);
 }
 
 /* "switch", "CPU" ... where the name would say nothing. */
@@ -283,31 +268,31 @@ static void add_row(struct tree *tree, const char *stem, uint32_t index, uint32_
 		device == TTI_NODE_NONE ? NULL : &tree->graph->nodes[device];
 	const struct tti_topo_link *link =
 		plugged && has_busid(plugged) ? uplink(tree->graph, device) : NULL;
-	struct row row = { .stem = stem, .type = node->type };
 	struct tti_strbuf buf = { 0 };
 	char text[TTI_WORDS_MAX];
 
+	tree->table.loose = is_loose(node->type);
 	name_of(node, &buf);
-	row.cell[COL_NAME] = keep(tree, &buf);
+	add_cell(tree, color_of(node->type), &buf);
+	tti_table_lead(&tree->table, stem);
 	what_of(node, plugged, &buf);
-	row.cell[COL_WHAT] = keep(tree, &buf);
+	add_cell(tree, NULL, &buf);
 	if (plugged && has_busid(plugged))
 		tti_strbuf_add(&buf, tti_busid_format(plugged->pci.busid, text));
-	row.cell[COL_WHERE] = keep(tree, &buf);
+	add_cell(tree, DIM, &buf);
 	if (link) {
 		tti_words_pci_link(&plugged->pci, text);
 		tti_strbuf_add(&buf, text[0] ? text : "assumed");
 	}
-	row.cell[COL_LINK] = keep(tree, &buf);
+	add_cell(tree, DIM, &buf);
 	if (link) {
 		tti_words_gbps((double)link->bw_gbps, text);
 		tti_strbuf_addf(&buf, "%s GB/s", text);
 	}
-	row.cell[COL_GBPS] = keep(tree, &buf);
+	add_cell(tree, NULL, &buf);
 	more_of(tree, index, device, &buf);
-	row.cell[COL_MORE] = keep(tree, &buf);
-	if (!tti_vec_push(&tree->rows, row))
-		tree->failed = true;
+	add_cell(tree, NULL, &buf);
+	tti_table_end_row(&tree->table);
 }
 
 /* -- The rows of a tree ----------------------------------------------------------- */
@@ -324,11 +309,15 @@ static bool is_shown(const struct tti_node *node)
 
 static const char *join(struct tree *tree, const char *a, const char *b)
 {
-	struct tti_strbuf buf = { 0 };
+	const size_t len = strlen(a), more = strlen(b) + 1;
+	char *text = tti_arena_alloc(&tree->arena, len + more);
 
-	tti_strbuf_add(&buf, a);
-	tti_strbuf_add(&buf, b);
-	return keep(tree, &buf);
+	tree->failed |= !text;
+	if (!text)
+		return "";
+	memcpy(text, a, len);
+	memcpy(text + len, b, more);
+	return text;
 }
 
 static void add_children(struct tree *tree, const char *stem, uint32_t parent, uint32_t host);
@@ -377,76 +366,16 @@ static void add_hosts(struct tree *tree)
 	struct tti_strbuf buf = { 0 };
 
 	for (uint32_t host = 0; host < graph->nhosts; host++) {
-		struct row row = { .stem = "", .type = TTI_NODE_HOST };
-
-		for (int column = 0; column < NCOLUMNS; column++)
-			row.cell[column] = "";
-		tti_strbuf_add(&buf, "host ");
-		tti_words_text(graph->hosts[host], &buf);
-		row.cell[COL_NAME] = keep(tree, &buf);
-		if (graph->nhosts > 1 && !tti_vec_push(&tree->rows, row))
-			tree->failed = true;
+		if (graph->nhosts > 1) {
+			tti_strbuf_addf(&buf, "host %s", graph->hosts[host]);
+			add_cell(tree, NULL, &buf);
+			tti_table_end_row(&tree->table);
+		}
 		add_children(tree, "", graph->nnodes, host);
 	}
 }
 
 /* -- Writing ---------------------------------------------------------------------- */
-
-static size_t width_of(const struct row *row, int column)
-{
-	return tti_print_width(row->cell[column]) +
-	       (column == COL_NAME ? tti_print_width(row->stem) : 0);
-}
-
-/* One cell behind `owed` blanks; how many the next one is owed. */
-static size_t write_cell(const struct tree *tree, const struct row *row, enum column column,
-			 size_t pad, size_t owed, struct tti_strbuf *out)
-{
-	const char *text = row->cell[column];
-	const char *color = tree->config->color ? color_of(row->type, column) : NULL;
-	/* figures stand right in their column */
-	const size_t left = column == COL_GBPS ? pad : 0;
-
-	if (!text[0])
-		return owed + pad;
-	tti_strbuf_addf(out, "%*s%s%s%s", (int)(owed + left), "", color ? color : "", text,
-			color ? RESET : "");
-	return pad - left;
-}
-
-static void write_row(const struct tree *tree, const struct row *row, const size_t *widths,
-		      struct tti_strbuf *out)
-{
-	size_t owed = 0;
-
-	tti_strbuf_add(out, row->stem);
-	for (int column = 0; column < NCOLUMNS; column++) {
-		const size_t width = width_of(row, column);
-		const bool loose = is_loose(row->type) || width > widths[column];
-
-		if (widths[column] || width)
-			owed = write_cell(tree, row, (enum column)column,
-					  loose ? 0 : widths[column] - width, owed, out) +
-			       2;
-	}
-	tti_strbuf_add(out, "\n");
-}
-
-static void write_rows(const struct tree *tree, struct tti_strbuf *out)
-{
-	size_t widths[NCOLUMNS] = { 0 };
-
-	for (size_t i = 0; i < tree->rows.n; i++)
-		for (int column = 0; column < NCOLUMNS; column++) {
-			const size_t width = width_of(&tree->rows.at[i], column);
-
-			if (width > widths[column] &&
-			    (column == COL_NAME || !is_loose(tree->rows.at[i].type)))
-				widths[column] = width;
-		}
-	for (size_t i = 0; i < tree->rows.n; i++)
-		write_row(tree, &tree->rows.at[i], widths, out);
-}
 
 static void add_count(struct tti_strbuf *out, bool *any, uint32_t n, const char *what)
 {
@@ -480,7 +409,7 @@ static void write_title(const struct tree *tree, struct tti_strbuf *out)
 	bool any = false;
 
 	if (tree->config->color)
-		tti_strbuf_add(out, "\033[1m");
+		tti_strbuf_add(out, BOLD);
 	tti_words_text(graph->source ? graph->source : "topology", out);
 	if (tree->config->color)
 		tti_strbuf_add(out, RESET);
@@ -498,18 +427,19 @@ static void write_title(const struct tree *tree, struct tti_strbuf *out)
 void tti_print_tree(const struct tti_graph *graph, const struct tti_print_config *config,
 		    struct tti_strbuf *out)
 {
-	struct tree tree = { .graph = graph, .config = config };
+	struct tree tree = { .graph = graph,
+			     .config = config,
+			     .table = { .align = "<<<<><", .color = config->color } };
 
 	if (tti_print_order_make(graph, &tree.order))
 		add_hosts(&tree);
 	else
 		tree.failed = true;
 	write_title(&tree, out);
-	write_rows(&tree, out);
+	tti_table_write(&tree.table, out);
 	tti_print_links(graph, out);
 	if (tree.failed)
 		out->failed = true;
-	tti_vec_release(&tree.rows);
 	tti_arena_release(&tree.arena);
 	tti_print_order_release(&tree.order);
 }

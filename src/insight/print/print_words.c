@@ -37,18 +37,6 @@ const char *tti_print_route_why(enum tti_route_why why)
 	return sentences[why];
 }
 
-void tti_print_padded(const char *text, size_t width, bool right, struct tti_strbuf *out)
-{
-	const size_t own = tti_print_width(text);
-	const int pad = own < width ? (int)(width - own) : 0;
-
-	if (right)
-		tti_strbuf_addf(out, "%*s", pad, "");
-	tti_words_text(text, out);
-	if (!right)
-		tti_strbuf_addf(out, "%*s", pad, "");
-}
-
 size_t tti_print_width(const char *text)
 {
 	size_t width = 0;

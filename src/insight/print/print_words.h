@@ -2,7 +2,7 @@
 #ifndef TTI_INSIGHT_PRINT_WORDS_H
 #define TTI_INSIGHT_PRINT_WORDS_H
 
-/* How the printers of tools call things, and cells of their tables. What ranks need of it,
+/* How the printers of tools call things. What ranks need of it,
  * too, is in topo/graph/words.h.
  * Threads: any. */
 
@@ -21,7 +21,5 @@ const char *tti_print_route_why(enum tti_route_why why);
 
 /* Columns that a text takes on a terminal: the characters of UTF-8. */
 size_t tti_print_width(const char *text);
-/* As tti_words_text(), filled up with blanks to `width`, on its left if `right`. */
-void tti_print_padded(const char *text, size_t width, bool right, struct tti_strbuf *out);
 
 #endif
