@@ -2,7 +2,7 @@
 /* Hops inside a node that leave it by one NIC and come back by another: on machines of two
  * halves, against a linear program over all rings and ways there are, and where they must
  * not be. */
-#include "insight/plan/search_check.h"
+#include "support/search_check.h"
 #include "machines.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels inside one node: on real machines, on random ones, and against a linear
  * program over all rings there are. */
-#include "insight/plan/search_check.h"
+#include "support/search_check.h"
 #include "machines.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* More members than an exact answer about each ring is possible for. */
-#include "insight/plan/search_check.h"
+#include "support/search_check.h"
 #include "machines.h"
 
 #include "util/strbuf.h"

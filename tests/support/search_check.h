@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_INSIGHT_SEARCH_CHECK_H
-#define TTI_INSIGHT_SEARCH_CHECK_H
+#ifndef TESTS_SUPPORT_SEARCH_CHECK_H
+#define TESTS_SUPPORT_SEARCH_CHECK_H
 
 /* Whether what a search found is right. Threads: any. */
 

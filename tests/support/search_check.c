@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "insight/plan/search_check.h"
+#include "support/search_check.h"
 
 #include <math.h>
 
