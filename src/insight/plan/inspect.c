@@ -30,12 +30,12 @@ struct tutti_plan {
 	struct tti_strbuf excess;              /* what of the file the machines cannot carry */
 };
 
-const struct tti_plan *tti_plan_of(tutti_plan_t plan)
+const struct tti_plan *tti_inspect_plan(tutti_plan_t plan)
 {
 	return plan->plan;
 }
 
-const struct tti_plan_job *tti_plan_job(tutti_plan_t plan)
+const struct tti_plan_job *tti_inspect_job(tutti_plan_t plan)
 {
 	return plan->job;
 }

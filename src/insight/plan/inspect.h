@@ -7,8 +7,8 @@
 #include "plan/plan.h"
 #include "tutti/insight.h"
 
-const struct tti_plan *tti_plan_of(tutti_plan_t plan);
+const struct tti_plan *tti_inspect_plan(tutti_plan_t plan);
 /* NULL: it was read without its nodes. */
-const struct tti_plan_job *tti_plan_job(tutti_plan_t plan);
+const struct tti_plan_job *tti_inspect_job(tutti_plan_t plan);
 
 #endif

@@ -205,30 +205,15 @@ static void add_table(const void *arg, struct tti_strbuf *out)
 
 static tutti_status prepare(struct drawing *d)
 {
-	const struct tti_job_node *node = &d->report->job->nodes[0];
-	const struct tti_plan_node *said = &d->report->plan->nodes[0];
-	const struct tti_graph *graph = node->routes->paths->graph;
-	uint32_t *nets = tti_calloc((size_t)said->nnets + 1, sizeof(*nets));
-	const bool alone = d->report->plan->nnodes == 1;
-	struct tti_members members = {
-		node->routes, node->members,           node->nranks,
-		nets,         alone ? 0 : said->nnets, alone ? said->nnets : 0
-	};
-	tutti_status st;
+	const struct tti_graph *graph = d->report->job->nodes[0].routes->paths->graph;
 
-	if (!nets)
-		return tti_fail(TUTTI_ENOMEM, "picture of a plan: out of memory");
-	for (uint32_t i = 0; i < said->nnets; i++)
-		nets[i] = tti_graph_find(graph, TTI_NODE_NET, said->nets[i]);
-	st = tti_loads_build(&members, &d->loads);
-	tti_free(nets);
-	if (st == TUTTI_OK)
-		st = tti_plan_part(d->report->plan, d->pattern->pattern, 0, &d->part);
+	TTI_TRY(tti_plan_loads(d->report, 0, &d->loads));
+	TTI_TRY(tti_plan_part(d->report->plan, d->pattern->pattern, 0, &d->part));
 	d->places = tti_dot_places(graph);
 	d->used = tti_calloc((size_t)graph->nlinks + 1, sizeof(*d->used));
-	if (st == TUTTI_OK && (!d->places || !d->used))
-		st = tti_fail(TUTTI_ENOMEM, "picture of a plan: out of memory");
-	return st;
+	if (d->places && d->used)
+		return TUTTI_OK;
+	return tti_fail(TUTTI_ENOMEM, "picture of a plan: out of memory");
 }
 
 /* Which part of the plan is drawn. */

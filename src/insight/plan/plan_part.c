@@ -155,3 +155,26 @@ tutti_status tti_plan_part(const struct tti_plan *plan, enum tti_pattern pattern
 		tti_local_free(part.out);
 	return st;
 }
+
+tutti_status tti_plan_loads(const struct tti_report *report, uint32_t node, struct tti_loads **out)
+{
+	const bool alone = report->plan->nnodes == 1;
+	const struct tti_job_node *from = &report->job->nodes[node];
+	const struct tti_plan_node *said = &report->plan->nodes[node];
+	uint32_t *nets = tti_calloc((size_t)said->nnets + 1, sizeof(*nets));
+	const struct tti_members members = { .routes = from->routes,
+					     .nodes = from->members,
+					     .n = from->nranks,
+					     .nets = nets,
+					     .nnets = alone ? 0 : said->nnets,
+					     .ninner = alone ? said->nnets : 0 };
+	tutti_status st;
+
+	if (!nets)
+		return tti_fail(TUTTI_ENOMEM, "loads of a plan: out of memory");
+	for (uint32_t i = 0; i < said->nnets; i++)
+		nets[i] = tti_graph_find(from->routes->paths->graph, TTI_NODE_NET, said->nets[i]);
+	st = tti_loads_build(&members, out);
+	tti_free(nets);
+	return st;
+}

@@ -25,6 +25,9 @@ void tti_plan_table(const struct tti_report *report, struct tti_strbuf *out);
  * tree the second member at the NIC is not known. tti_local_free(). */
 TUTTI_CHECKED tutti_status tti_plan_part(const struct tti_plan *plan, enum tti_pattern pattern,
 					 uint32_t node, struct tti_local **out);
+/* The loads of a node, with its NICs in the order of the plan; needs the job. tti_loads_free(). */
+TUTTI_CHECKED tutti_status tti_plan_loads(const struct tti_report *report, uint32_t node,
+					  struct tti_loads **out);
 
 /* These need the job. */
 TUTTI_CHECKED tutti_status tti_plan_explain(const struct tti_report *report,

@@ -44,30 +44,6 @@ static const struct tti_loads *loads_of(const struct verifier *v, uint32_t node)
 
 /* -- Loads of each kind ----------------------------------------------------------------- */
 
-/* The NICs as the plan numbers them. */
-static tutti_status build_kind(struct verifier *v, uint32_t node, struct tti_loads **out)
-{
-	const struct tti_plan *plan = v->report->plan;
-	const struct tti_job_node *from = &v->report->job->nodes[node];
-	const struct tti_plan_node *said = &plan->nodes[node];
-	uint32_t *nets = tti_calloc((size_t)said->nnets + 1, sizeof(*nets));
-	struct tti_members members = { .routes = from->routes,
-				       .nodes = from->members,
-				       .n = from->nranks,
-				       .nets = nets,
-				       .nnets = plan->nnodes > 1 ? said->nnets : 0,
-				       .ninner = plan->nnodes > 1 ? 0 : said->nnets };
-	tutti_status st;
-
-	if (!nets)
-		return tti_fail(TUTTI_ENOMEM, "check of a plan: out of memory");
-	for (uint32_t i = 0; i < said->nnets; i++)
-		nets[i] = tti_graph_find(from->routes->paths->graph, TTI_NODE_NET, said->nets[i]);
-	st = tti_loads_build(&members, out);
-	tti_free(nets);
-	return st;
-}
-
 static tutti_status build_loads(struct verifier *v)
 {
 	const struct tti_plan *plan = v->report->plan;
@@ -76,7 +52,7 @@ static tutti_status build_loads(struct verifier *v)
 		struct tti_loads **loads = &v->loads[plan->nodes[node].kind];
 
 		if (!*loads)
-			TTI_TRY(build_kind(v, node, loads));
+			TTI_TRY(tti_plan_loads(v->report, node, loads));
 		v->used[node] = tti_calloc((size_t)(*loads)->nrows + 1, sizeof(double));
 		if (!v->used[node])
 			return tti_fail(TUTTI_ENOMEM, "check of a plan: out of memory");

@@ -243,8 +243,8 @@ static tutti_status print(const struct view *v, const struct tutti_tune_config *
 /* What of a plan matters, and of its nodes, where they are known. */
 static struct tti_tune_any machine_of(tutti_plan_t plan, bool host_memory)
 {
-	struct tti_tune_any machine = tti_tune_any_of_plan(tti_plan_of(plan));
-	const struct tti_plan_job *job = tti_plan_job(plan);
+	struct tti_tune_any machine = tti_tune_any_of_plan(tti_inspect_plan(plan));
+	const struct tti_plan_job *job = tti_inspect_job(plan);
 
 	for (uint32_t i = 0; job && i < job->nnodes; i++)
 		if (i == 0 || job->nodes[i].routes != job->nodes[i - 1].routes)
@@ -300,7 +300,7 @@ tutti_status tutti_tune_print(tutti_plan_t plan, const struct tutti_tune_config 
 	*out = NULL;
 	TTI_TRY(check_config(config));
 	TTI_TRY(read_tune(config->tune_file, &tune));
-	st = shape_of(tti_plan_of(plan), &shape);
+	st = shape_of(tti_inspect_plan(plan), &shape);
 	if (st == TUTTI_OK && list)
 		st = tti_algo_files_read(list, &files);
 	if (st == TUTTI_OK)
