@@ -242,23 +242,21 @@ void tti_lint_numa_unknown(struct tti_linter *linter)
 	}
 }
 
+static void add_socket(struct tti_linter *linter, const struct tti_note *note)
+{
+	const struct tti_cpu_model model =
+		tti_graph_cpu_model(&linter->graph->nodes[note->node].cpu);
+	const struct tti_finding finding = {
+		.what = tti_lint_say(linter, "%s", note->text),
+		.consequence = tti_lint_say(
+			linter, "%.1f GB/s are counted between sockets, %.1f GB/s inside of one",
+			model.inter_gbps, model.intra_gbps),
+	};
+
+	tti_lint_add(linter, note->node, &finding);
+}
+
 void tti_lint_socket_assumed(struct tti_linter *linter)
 {
-	const struct tti_graph *graph = linter->graph;
-
-	for (uint32_t i = 0; i < graph->nnotes; i++) {
-		const struct tti_note *note = &graph->notes[i];
-		const struct tti_cpu_info *cpu = &graph->nodes[note->node].cpu;
-		struct tti_finding finding = { 0 };
-		struct tti_cpu_model model;
-
-		if (note->kind != TTI_NOTE_ASSUMED_SOCKET)
-			continue;
-		finding.what = tti_lint_say(linter, "%s", note->text);
-		model = tti_graph_cpu_model(cpu);
-		finding.consequence = tti_lint_say(
-			linter, "%.1f GB/s are counted between sockets, %.1f GB/s inside of one",
-			model.inter_gbps, model.intra_gbps);
-		tti_lint_add(linter, note->node, &finding);
-	}
+	tti_lint_each_note(linter, TTI_NOTE_ASSUMED_SOCKET, add_socket);
 }

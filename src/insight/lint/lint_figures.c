@@ -87,12 +87,7 @@ void tti_lint_implausible(struct tti_linter *linter)
 {
 	TTI_LINT_EACH (net, linter->graph, TTI_NODE_NET)
 		check_net(linter, net);
-	TTI_LINT_EACH (dev, linter->graph, TTI_NODE_DEV) {
+	TTI_LINT_EACH (dev, linter->graph, TTI_NODE_DEV)
 		check_nvlinks(linter, dev);
-		check_pci(linter, dev);
-	}
-	TTI_LINT_EACH (pci, linter->graph, TTI_NODE_PCI)
-		check_pci(linter, pci);
-	TTI_LINT_EACH (nic, linter->graph, TTI_NODE_NIC)
-		check_pci(linter, nic);
+	tti_lint_each_device(linter, check_pci);
 }

@@ -10,11 +10,6 @@
 /* A 400 Gb/s port on 16 lanes of 32 GT/s, 50 of 48 GB/s, is as good as it gets. */
 #define LESS(a, b) ((a) < (b)*0.9)
 
-static double net_gbps(const struct tti_linter *linter, uint32_t net)
-{
-	return tti_lint_uplink(linter, net);
-}
-
 static bool is_down(const struct tti_linter *linter, uint32_t net)
 {
 	const char *state = tti_lint_attr(linter, net, "tutti_state");
@@ -75,7 +70,8 @@ void tti_lint_nic_far(struct tti_linter *linter)
 			continue;
 		pci = tti_lint_uplink(linter, graph->nodes[net].parent);
 		finding.have_gbps = (double)way->bw_gbps;
-		finding.want_gbps = net_gbps(linter, net) < pci ? net_gbps(linter, net) : pci;
+		finding.want_gbps =
+			tti_lint_uplink(linter, net) < pci ? tti_lint_uplink(linter, net) : pci;
 		finding.what = tti_lint_say(linter, "all GPUs are on other sockets than that of %s",
 					    graph->nodes[tti_graph_cpu_of(graph, net)].name);
 		finding.consequence =
@@ -130,7 +126,7 @@ static size_t count_host(struct tti_linter *linter, uint32_t host, struct counte
 		if (graph->nodes[node].net.is_virtual)
 			continue;
 		socket->nets++;
-		socket->gbps += net_gbps(linter, node);
+		socket->gbps += tti_lint_uplink(linter, node);
 	}
 	return counted->cpus - first;
 }
@@ -230,7 +226,7 @@ void tti_lint_nic_too_fast(struct tti_linter *linter)
 		const uint32_t nic = graph->nodes[net].parent;
 		struct tti_finding finding = {
 			.have_gbps = tti_lint_uplink(linter, nic),
-			.want_gbps = net_gbps(linter, net),
+			.want_gbps = tti_lint_uplink(linter, net),
 		};
 
 		if (!LESS(finding.have_gbps, finding.want_gbps) ||
@@ -271,7 +267,7 @@ void tti_lint_net_name_twice(struct tti_linter *linter)
 		finding.consequence = tti_lint_say(
 			linter,
 			"traffic for either may go over one of them: its %.1f GB/s for both",
-			net_gbps(linter, net));
+			tti_lint_uplink(linter, net));
 		tti_lint_add(linter, net, &finding);
 	}
 }
@@ -311,11 +307,11 @@ void tti_lint_net_guid_twice(struct tti_linter *linter)
 	if (n)
 		qsort_r(at, n, sizeof(*at), by_guid, (void *)(uintptr_t)graph);
 	for (size_t i = 1; i < n; i++) {
-		struct tti_finding finding = { .have_gbps = net_gbps(linter, at[i]) };
+		struct tti_finding finding = { .have_gbps = tti_lint_uplink(linter, at[i]) };
 
 		if (!is_twice(linter, at[i - 1], at[i]))
 			continue;
-		finding.want_gbps = finding.have_gbps + net_gbps(linter, at[i - 1]);
+		finding.want_gbps = finding.have_gbps + tti_lint_uplink(linter, at[i - 1]);
 		finding.what = tti_lint_say(linter, "guid and port are also those of %s",
 					    graph->nodes[at[i - 1]].name);
 		finding.consequence =
@@ -326,23 +322,22 @@ void tti_lint_net_guid_twice(struct tti_linter *linter)
 	tti_free(at);
 }
 
+static void add_speed(struct tti_linter *linter, const struct tti_note *note)
+{
+	const struct tti_node *net = &linter->graph->nodes[note->node];
+	struct tti_finding finding = { 0 };
+
+	if (is_down(linter, note->node) || net->net.is_virtual)
+		return;
+	finding.what = tti_lint_say(linter, "%s", note->text);
+	finding.consequence = tti_lint_say(linter, "%s: planned with %.2f GB/s", net->name,
+					   tti_lint_uplink(linter, note->node));
+	tti_lint_add(linter, note->node, &finding);
+}
+
 void tti_lint_net_speed(struct tti_linter *linter)
 {
-	const struct tti_graph *graph = linter->graph;
-
-	for (uint32_t i = 0; i < graph->nnotes; i++) {
-		const struct tti_note *note = &graph->notes[i];
-		struct tti_finding finding = { 0 };
-
-		if (note->kind != TTI_NOTE_ASSUMED_NET || is_down(linter, note->node) ||
-		    graph->nodes[note->node].net.is_virtual)
-			continue;
-		finding.what = tti_lint_say(linter, "%s", note->text);
-		finding.consequence =
-			tti_lint_say(linter, "%s: planned with %.2f GB/s",
-				     graph->nodes[note->node].name, net_gbps(linter, note->node));
-		tti_lint_add(linter, note->node, &finding);
-	}
+	tti_lint_each_note(linter, TTI_NOTE_ASSUMED_NET, add_speed);
 }
 
 void tti_lint_net_virtual(struct tti_linter *linter)
@@ -369,7 +364,7 @@ void tti_lint_net_virtual(struct tti_linter *linter)
 void tti_lint_net_down(struct tti_linter *linter)
 {
 	TTI_LINT_EACH (net, linter->graph, TTI_NODE_NET) {
-		struct tti_finding finding = { .want_gbps = net_gbps(linter, net) };
+		struct tti_finding finding = { .want_gbps = tti_lint_uplink(linter, net) };
 
 		if (!is_down(linter, net))
 			continue;

@@ -29,15 +29,6 @@ static double one_link_gbps(const struct tti_linter *linter, uint32_t dev)
 
 /* -- What building left out or made even ------------------------------------------------------ */
 
-typedef void (*note_fn)(struct tti_linter *linter, const struct tti_note *note);
-
-static void each_note(struct tti_linter *linter, enum tti_note_kind kind, note_fn fn)
-{
-	for (uint32_t i = 0; i < linter->graph->nnotes; i++)
-		if (linter->graph->notes[i].kind == kind)
-			fn(linter, &linter->graph->notes[i]);
-}
-
 static void add_zero(struct tti_linter *linter, const struct tti_note *note)
 {
 	struct tti_finding finding = { .what = tti_lint_say(linter, "%s", note->text) };
@@ -61,7 +52,7 @@ static void add_zero(struct tti_linter *linter, const struct tti_note *note)
 
 void tti_lint_nvlink_zero(struct tti_linter *linter)
 {
-	each_note(linter, TTI_NOTE_ZERO_LINK, add_zero);
+	tti_lint_each_note(linter, TTI_NOTE_ZERO_LINK, add_zero);
 }
 
 static void add_no_target(struct tti_linter *linter, const struct tti_note *note)
@@ -81,7 +72,7 @@ static void add_no_target(struct tti_linter *linter, const struct tti_note *note
 
 void tti_lint_nvlink_no_target(struct tti_linter *linter)
 {
-	each_note(linter, TTI_NOTE_NO_TARGET, add_no_target);
+	tti_lint_each_note(linter, TTI_NOTE_NO_TARGET, add_no_target);
 }
 
 static double direction_gbps(const struct tti_linter *linter, uint32_t from, uint32_t to)
@@ -106,7 +97,7 @@ static void add_one_way(struct tti_linter *linter, const struct tti_note *note)
 
 void tti_lint_nvlink_one_way(struct tti_linter *linter)
 {
-	each_note(linter, TTI_NOTE_ONE_WAY, add_one_way);
+	tti_lint_each_note(linter, TTI_NOTE_ONE_WAY, add_one_way);
 }
 
 static void add_uneven(struct tti_linter *linter, const struct tti_note *note)
@@ -127,7 +118,7 @@ static void add_uneven(struct tti_linter *linter, const struct tti_note *note)
 
 void tti_lint_nvlink_uneven(struct tti_linter *linter)
 {
-	each_note(linter, TTI_NOTE_UNEVEN, add_uneven);
+	tti_lint_each_note(linter, TTI_NOTE_UNEVEN, add_uneven);
 }
 
 static void add_assumed(struct tti_linter *linter, const struct tti_note *note)
@@ -143,7 +134,7 @@ static void add_assumed(struct tti_linter *linter, const struct tti_note *note)
 
 void tti_lint_nvlink_assumed(struct tti_linter *linter)
 {
-	each_note(linter, TTI_NOTE_ASSUMED_NVLINK, add_assumed);
+	tti_lint_each_note(linter, TTI_NOTE_ASSUMED_NVLINK, add_assumed);
 }
 
 /* -- Equal GPUs with unequal numbers of links --------------------------------------------------- */
@@ -237,7 +228,7 @@ static void compare_host(struct tti_linter *linter, const uint32_t *devs, size_t
 	for (size_t i = 0; i < n; i++) {
 		const struct tti_node *node = &graph->nodes[devs[i]];
 		const struct total total = total_of(graph, devs[i]);
-		const char *kind = tti_lint_is_amd(linter, devs[i]) ? "xGMI link" : "NVLink";
+		const char *kind = tti_graph_is_amd(graph, devs[i]) ? "xGMI link" : "NVLink";
 		struct tti_finding finding = { .have_gbps = total.gbps };
 		struct total most;
 

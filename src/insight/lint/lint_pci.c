@@ -54,24 +54,24 @@ static void check_now(struct tti_linter *linter, uint32_t at, bool narrow)
 	tti_lint_add(linter, at, &finding);
 }
 
-static void check_all_now(struct tti_linter *linter, bool narrow)
+static void check_narrow(struct tti_linter *linter, uint32_t at)
 {
-	TTI_LINT_EACH (dev, linter->graph, TTI_NODE_DEV)
-		check_now(linter, dev, narrow);
-	TTI_LINT_EACH (pci, linter->graph, TTI_NODE_PCI)
-		check_now(linter, pci, narrow);
-	TTI_LINT_EACH (nic, linter->graph, TTI_NODE_NIC)
-		check_now(linter, nic, narrow);
+	check_now(linter, at, true);
+}
+
+static void check_slow(struct tti_linter *linter, uint32_t at)
+{
+	check_now(linter, at, false);
 }
 
 void tti_lint_pci_link_narrow(struct tti_linter *linter)
 {
-	check_all_now(linter, true);
+	tti_lint_each_device(linter, check_narrow);
 }
 
 void tti_lint_pci_link_slow(struct tti_linter *linter)
 {
-	check_all_now(linter, false);
+	tti_lint_each_device(linter, check_slow);
 }
 
 /* -- Equal devices with unequal links ------------------------------------------------------- */
@@ -225,24 +225,23 @@ void tti_lint_pci_uplink(struct tti_linter *linter)
 	}
 }
 
-void tti_lint_pci_busid_twice(struct tti_linter *linter)
+static void add_busid_twice(struct tti_linter *linter, const struct tti_note *note)
 {
-	const struct tti_graph *graph = linter->graph;
-
-	for (uint32_t i = 0; i < graph->nnotes; i++) {
-		const struct tti_note *note = &graph->notes[i];
-		struct tti_finding finding = { 0 };
-
-		if (note->kind != TTI_NOTE_BUSID_TWICE)
-			continue;
-		finding.what = tti_lint_say(linter, "%s", note->text);
-		finding.consequence = tti_lint_say(
+	const struct tti_finding finding = {
+		.what = tti_lint_say(linter, "%s", note->text),
+		.consequence = tti_lint_say(
 			linter,
 			"each counts as a device of its own with %.1f GB/s: if they are one, "
 			"%s shares that with the others; links to the bus id lead to the first",
-			tti_lint_uplink(linter, note->node), tti_lint_user(linter, note->node));
-		tti_lint_add(linter, note->node, &finding);
-	}
+			tti_lint_uplink(linter, note->node), tti_lint_user(linter, note->node)),
+	};
+
+	tti_lint_add(linter, note->node, &finding);
+}
+
+void tti_lint_pci_busid_twice(struct tti_linter *linter)
+{
+	tti_lint_each_note(linter, TTI_NOTE_BUSID_TWICE, add_busid_twice);
 }
 
 /* -- Figures that are none ------------------------------------------------------------------- */
@@ -283,12 +282,7 @@ static void check_virtual(struct tti_linter *linter, uint32_t at)
 
 void tti_lint_pci_virtual(struct tti_linter *linter)
 {
-	TTI_LINT_EACH (dev, linter->graph, TTI_NODE_DEV)
-		check_virtual(linter, dev);
-	TTI_LINT_EACH (pci, linter->graph, TTI_NODE_PCI)
-		check_virtual(linter, pci);
-	TTI_LINT_EACH (nic, linter->graph, TTI_NODE_NIC)
-		check_virtual(linter, nic);
+	tti_lint_each_device(linter, check_virtual);
 }
 
 /* Whether what was assumed of a NIC's PCI link is more than its port needs, so that it does
@@ -303,31 +297,32 @@ static bool is_enough(const struct tti_linter *linter, uint32_t at)
 	       tti_lint_uplink(linter, user) < tti_lint_uplink(linter, at);
 }
 
+static void add_assumed(struct tti_linter *linter, const struct tti_note *note)
+{
+	const uint32_t child = widest_child(linter, note->node);
+	struct tti_finding finding = {
+		.what = tti_lint_say(linter, "%s", note->text),
+		.have_gbps = tti_lint_uplink(linter, note->node),
+		.want_gbps = child == TTI_NODE_NONE ? 0 : tti_lint_uplink(linter, child),
+	};
+
+	if (is_enough(linter, note->node) || tti_lint_odd_speed(linter, note->node))
+		return;
+	if (LESS(finding.have_gbps, finding.want_gbps)) {
+		finding.consequence =
+			instead_of(linter, child, finding.have_gbps, finding.want_gbps);
+	} else {
+		finding.consequence =
+			tti_lint_say(linter, "%s: planned with %.1f GB/s",
+				     tti_lint_user(linter, note->node), finding.have_gbps);
+		finding.have_gbps = finding.want_gbps = 0;
+	}
+	tti_lint_add(linter, note->node, &finding);
+}
+
 void tti_lint_pci_assumed(struct tti_linter *linter)
 {
-	for (uint32_t i = 0; i < linter->graph->nnotes; i++) {
-		const struct tti_note *note = &linter->graph->notes[i];
-		struct tti_finding finding = { 0 };
-		uint32_t child;
-
-		if (note->kind != TTI_NOTE_ASSUMED_SPEED || is_enough(linter, note->node) ||
-		    tti_lint_odd_speed(linter, note->node))
-			continue;
-		child = widest_child(linter, note->node);
-		finding.what = tti_lint_say(linter, "%s", note->text);
-		finding.have_gbps = tti_lint_uplink(linter, note->node);
-		finding.want_gbps = child == TTI_NODE_NONE ? 0 : tti_lint_uplink(linter, child);
-		if (LESS(finding.have_gbps, finding.want_gbps)) {
-			finding.consequence =
-				instead_of(linter, child, finding.have_gbps, finding.want_gbps);
-		} else {
-			finding.consequence =
-				tti_lint_say(linter, "%s: planned with %.1f GB/s",
-					     tti_lint_user(linter, note->node), finding.have_gbps);
-			finding.have_gbps = finding.want_gbps = 0;
-		}
-		tti_lint_add(linter, note->node, &finding);
-	}
+	tti_lint_each_note(linter, TTI_NOTE_ASSUMED_SPEED, add_assumed);
 }
 
 /* One finding for all functions below one node. */

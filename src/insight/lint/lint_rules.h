@@ -17,6 +17,7 @@ struct tti_lint_rule {
 	enum tti_severity severity;
 	void (*run)(struct tti_linter *linter);
 	const char *remedy;
+	const char *amd_remedy; /* where the device is AMD's; NULL: the same */
 };
 
 struct tti_lint_found {
@@ -55,6 +56,13 @@ void tti_lint_add_at(struct tti_linter *linter, const struct tti_xml *xml,
 	     (index = (graph)->by_type[type][index##_i], true); \
 	     index##_i++)
 
+/* All that is plugged into PCI: DEV, PCI, NIC. */
+void tti_lint_each_device(struct tti_linter *linter,
+			  void (*fn)(struct tti_linter *linter, uint32_t device));
+/* What building the graph noted of one kind. */
+void tti_lint_each_note(struct tti_linter *linter, enum tti_note_kind kind,
+			void (*fn)(struct tti_linter *linter, const struct tti_note *note));
+
 /* Whether it is a part of a machine (subset.h): other GPUs are there that nobody sees, so NVLinks
  * may be missing and NICs far. */
 static inline bool tti_lint_is_part(const struct tti_linter *linter)
@@ -79,8 +87,6 @@ uint32_t tti_lint_endpoint(const struct tti_linter *linter, uint32_t node);
 const char *tti_lint_user(const struct tti_linter *linter, uint32_t node);
 /* "12.0 instead of 24.0 GB/s", or "24.0 GB/s": then the finding's figures become 0. */
 const char *tti_lint_figures(struct tti_linter *linter, struct tti_finding *finding);
-/* Whether a GPU or its device is AMD's, by what the file or the machine says of it. */
-bool tti_lint_is_amd(const struct tti_linter *linter, uint32_t node);
 /* The GB/s of a GPU's or device's links to its CPU beside PCI (C2C), 0: it has none. */
 double tti_lint_c2c(const struct tti_linter *linter, uint32_t node);
 /* A link_speed that is stated and is none, NULL: it is good, or not known. */
