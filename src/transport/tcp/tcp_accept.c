@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "util/clock.h"
 #include "util/error.h"
@@ -11,19 +10,17 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* So many strangers at a time besides one per rank; the oldest gives way. */
+/* Most pending connections besides one per rank; the oldest gives way. */
 #define PENDING_MOST 256
-/* Accepted by one look at a listening socket: whoever floods it must not keep the caller from its
- * links and its timeout. The next look takes the rest. */
+/* Most connections that one look at a listening socket accepts: a flood must not keep the caller from its links
+ * and its timeout. The next look accepts the rest. */
 #define ACCEPT_MOST  64
 /* Dropped connections that are logged one by one; all are counted when the port closes. */
 #define LOGGED       20
 
 static void turn_away(struct tti_tcp_port *port, struct tti_tcp_conn *conn, const char *why)
 {
-	struct sockaddr_storage who;
-	socklen_t size = sizeof(who);
-	struct tti_addr addr;
+	struct tti_addr local, remote = { 0 };
 	char text[TTI_ADDR_TEXT] = "?";
 
 	port->dropped++;
@@ -31,10 +28,10 @@ static void turn_away(struct tti_tcp_port *port, struct tti_tcp_conn *conn, cons
 		tti_tcp_conn_drop(port, conn);
 		return;
 	}
-	if (tti_log_enabled(TTI_LOG_INFO, TTI_TCP) &&
-	    !getpeername(conn->fd, (struct sockaddr *)&who, &size) &&
-	    !tti_addr_from_sock((struct sockaddr *)&who, &addr))
-		tti_addr_format(&addr, text, sizeof(text));
+	if (tti_log_enabled(TTI_LOG_INFO, TTI_TCP))
+		tti_tcp_conn_ends(conn, &local, &remote);
+	if (remote.family)
+		tti_addr_format(&remote, text, sizeof(text));
 	tti_log(TTI_LOG_INFO, TTI_TCP, "connection from %s dropped (the %llu.): %s", text,
 		(unsigned long long)port->dropped, why);
 	tti_tcp_conn_drop(port, conn);
@@ -60,8 +57,8 @@ static void make_room(struct tti_tcp_port *port)
 		turn_away(port, oldest, "too many at a time");
 }
 
-/* Descriptors run out: what is waiting stays in the backlog and is tried again,
- * unless the connector gives up first. */
+/* Whether to accept again at once. Where descriptors run out, connections stay in the backlog for the next
+ * look, unless the connector gives up first. */
 static bool accept_again(struct tti_tcp_port *port)
 {
 	if (errno == EINTR || errno == ECONNABORTED)
@@ -110,7 +107,7 @@ void tti_tcp_accept(struct tti_tcp_port *port)
 	}
 }
 
-/* One lane more of a link that is up, or one that was lost. */
+/* One more lane of a link that is up, or one that was lost. */
 static void admit_lane(struct tti_tcp_port *port, struct tti_tcp_link *link,
 		       struct tti_tcp_conn *conn)
 {
@@ -129,7 +126,7 @@ static void admit_lane(struct tti_tcp_port *port, struct tti_tcp_link *link,
 			link->base.peer, tti_error_text());
 }
 
-/* Its HELLO came: it is one of the connections of a link. */
+/* Its HELLO came: it is a connection of a link. */
 static void admit(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 {
 	const struct tti_tcp_pass *pass = &conn->pass;
@@ -168,7 +165,7 @@ static void greeting(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 	if (status == TUTTI_OK)
 		admit(port, conn);
 	else if (status == TUTTI_EPEER)
-		/* Another address of ours was as good, and it took that one. */
+		/* The peer has connected over another address. */
 		tti_tcp_conn_drop(port, conn);
 	else if (status != TUTTI_AGAIN)
 		turn_away(port, conn, "no greeting");
@@ -193,7 +190,7 @@ static void proving(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 	}
 	tti_tcp_conn_proven(conn);
 	conn->state = TTI_TCP_GREETING;
-	/* A rank, which may be stopped before it goes on. */
+	/* It is a rank, which may be stopped before it goes on. */
 	conn->deadline = TTI_NEVER;
 	if (tti_tcp_conn_greet(conn)) {
 		turn_away(port, conn, "closed");

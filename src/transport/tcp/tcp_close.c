@@ -13,8 +13,7 @@
 #include "util/mem.h"
 #include "util/secret.h"
 
-/* How long shutdown() waits for peers whose machines take nothing of what they do not have yet, and
- * for ones that do. */
+/* How long shutdown() waits for peers whose machines take nothing more, and for ones that do. */
 #define FLUSH_MS      1000
 #define FLUSH_MOST_MS 10000
 
@@ -29,9 +28,9 @@ void tti_tcp_close(struct tti_link *base)
 	tti_tcp_link_push(link);
 }
 
-/* What the peer still sends is thrown away: it may wait for us to take it, and
- * closing over unread data would reset the connection and might take with it what
- * the peer has not read yet. Whether nothing more comes: errno, 0 for an orderly end. */
+/* Throw away what the peer still sends: the peer may wait for us to take it, and to close with unread data would
+ * reset the connection and might destroy what the peer has not read yet. Whether nothing more comes; *error:
+ * errno, 0 for an orderly end. */
 static bool drain(struct tti_tcp_conn *conn, int *error)
 {
 	char waste[16384];
@@ -48,8 +47,8 @@ static bool drain(struct tti_tcp_conn *conn, int *error)
 	return !got || (*error != EAGAIN && *error != EWOULDBLOCK);
 }
 
-/* Bytes the peer's machine has not acknowledged, of all lanes. A lane that breaks, or
- * ends before it took all, is done without; the last one counts for nothing then. */
+/* The bytes of all lanes that the machine of the peer has not acknowledged. A lane that breaks, or ends before
+ * it took all, is given up; the last one then counts for nothing. */
 static size_t unacked(struct tti_tcp_link *link)
 {
 	size_t sum = 0;
@@ -75,7 +74,7 @@ static bool is_open(const struct tti_tcp_conn *conn)
 	return conn && !conn->shut && !conn->ended && !conn->broken;
 }
 
-/* With several lanes: those that end from now on are not lost. */
+/* With several lanes: say END, so that lanes that end from now on do not count as lost. */
 static void say_end(struct tti_tcp_link *link)
 {
 	for (int i = 0; i < link->nlanes && link->nconns > 1; i++) {
@@ -102,10 +101,9 @@ static void shut(struct tti_tcp_link *link)
 	}
 }
 
-/* How many bytes of what we sent the peer's machine does not have. Our end of stream
- * counts as a byte, and is not waited for: its acknowledgement is often delayed by 40 ms,
- * and the system sees to it after close(). Of several lanes none is shut before all has
- * arrived: until then, one may have to take over from another. */
+/* How many bytes of what we sent the machine of the peer does not have. Our end of stream counts as a byte to
+ * TCP, and is not waited for: its acknowledgement is often delayed by 40 ms, and the system delivers it after
+ * close(). No lane of several is shut before all has arrived, as one may have to take over from another. */
 static size_t settle(struct tti_tcp_link *link)
 {
 	size_t left;

@@ -279,26 +279,41 @@ static tutti_status proving(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
 	return greeting(conn, why);
 }
 
-/* Between which NICs it goes, where that is left to the system. */
+void tti_tcp_conn_ends(const struct tti_tcp_conn *conn, struct tti_addr *local,
+		       struct tti_addr *remote)
+{
+	struct sockaddr_storage who;
+	socklen_t size = sizeof(who);
+
+	if (!getsockname(conn->fd, (struct sockaddr *)&who, &size))
+		(void)tti_addr_from_sock((struct sockaddr *)&who, local);
+	size = sizeof(who);
+	if (!getpeername(conn->fd, (struct sockaddr *)&who, &size))
+		(void)tti_addr_from_sock((struct sockaddr *)&who, remote);
+}
+
+bool tti_tcp_conn_info(const struct tti_tcp_conn *conn, struct tcp_info *out)
+{
+	socklen_t size = sizeof(*out);
+
+	memset(out, 0, sizeof(*out));
+	return !getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, out, &size);
+}
+
+/* Find out between which NICs a connection goes, where that was left to the system. */
 static void find_nics(struct tti_tcp_conn *conn)
 {
 	struct tti_tcp_port *port = conn->link->port;
-	struct sockaddr_storage who;
-	socklen_t size = sizeof(who);
+	struct tti_addr local = { 0 }, remote = { 0 };
 	struct tti_tcp_card card;
-	struct tti_addr addr;
 
-	if (conn->pass.from_nic || getsockname(conn->fd, (struct sockaddr *)&who, &size) ||
-	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
+	if (conn->pass.from_nic)
 		return;
+	tti_tcp_conn_ends(conn, &local, &remote);
 	tti_tcp_cards_get(&port->cards, port->base.rank, &card);
-	conn->pass.from_nic = tti_tcp_card_nic_of(&card, &addr);
-	size = sizeof(who);
-	if (getpeername(conn->fd, (struct sockaddr *)&who, &size) ||
-	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
-		return;
+	conn->pass.from_nic = tti_tcp_card_nic_of(&card, &local);
 	tti_tcp_cards_get(&port->cards, conn->link->base.peer, &card);
-	conn->pass.to_nic = tti_tcp_card_nic_of(&card, &addr);
+	conn->pass.to_nic = tti_tcp_card_nic_of(&card, &remote);
 }
 
 static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
@@ -350,10 +365,9 @@ void tti_tcp_conn_acknowledge(struct tti_tcp_conn *conn)
 
 bool tti_tcp_conn_is_silent(struct tti_tcp_conn *conn, int64_t now)
 {
-	struct tcp_info info = { 0 };
-	socklen_t size = sizeof(info);
+	struct tcp_info info;
 
-	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+	if (!tti_tcp_conn_info(conn, &info))
 		return false;
 	/* Probes of a closed window are answered by a machine that lives. */
 	if ((!info.tcpi_unacked && !info.tcpi_probes) || info.tcpi_last_ack_recv < 1000) {

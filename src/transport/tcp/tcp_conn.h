@@ -14,6 +14,8 @@
 #include "transport/tcp/tcp_wire.h"
 #include "tutti/status.h"
 
+struct tcp_info;
+struct tti_addr;
 struct tti_tcp_link;
 struct tti_tcp_port;
 
@@ -128,6 +130,13 @@ TUTTI_CHECKED tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn);
 /* At the connector: go on until both sides are proven. TUTTI_OK: they are; TUTTI_AGAIN; or a quiet error
  * that says why not. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY]);
+
+/* The addresses of both ends; unchanged where the system does not tell them. */
+void tti_tcp_conn_ends(const struct tti_tcp_conn *conn, struct tti_addr *local,
+		       struct tti_addr *remote);
+
+/* What the kernel knows of it (struct tcp_info); false: nothing. */
+bool tti_tcp_conn_info(const struct tti_tcp_conn *conn, struct tcp_info *out);
 
 /* Send an acknowledgement now, not in 40 ms: the peer waits for it before it closes. */
 void tti_tcp_conn_acknowledge(struct tti_tcp_conn *conn);

@@ -2,7 +2,6 @@
 #include "transport/tcp/tcp.h"
 
 #include <linux/tcp.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -26,13 +25,12 @@ static void format(const struct tti_addr *addr, char *buf, size_t size)
 }
 
 /* What the kernel knows of a connection and its NIC; nothing where it does not say. */
-static void ask_kernel(int fd, struct tti_lane_info *out)
+static void ask_kernel(const struct tti_tcp_conn *conn, struct tti_lane_info *out)
 {
-	struct tcp_info info = { 0 };
-	socklen_t size = sizeof(info);
+	struct tcp_info info;
 	struct ifreq nic = { 0 };
 
-	if (!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size)) {
+	if (tti_tcp_conn_info(conn, &info)) {
 		out->resent = info.tcpi_total_retrans;
 		if (!out->rtt_ns)
 			out->rtt_ns = (int64_t)info.tcpi_rtt * 1000;
@@ -40,7 +38,7 @@ static void ask_kernel(int fd, struct tti_lane_info *out)
 	if (!out->local_nic[0])
 		return;
 	memcpy(nic.ifr_name, out->local_nic, sizeof(nic.ifr_name));
-	if (!ioctl(fd, SIOCGIFMTU, &nic) && nic.ifr_mtu > 0)
+	if (!ioctl(conn->fd, SIOCGIFMTU, &nic) && nic.ifr_mtu > 0)
 		out->local_mtu = (uint32_t)nic.ifr_mtu;
 }
 
@@ -69,7 +67,7 @@ static void get(const struct tti_link *base, int index, struct tti_lane_info *ou
 		snprintf(out->trouble, sizeof(out->trouble), "no answer for %.1f s",
 			 (double)(tti_now_ns() - link->conn[index]->waits_since) / 1e9);
 	if (link->conn[index])
-		ask_kernel(link->conn[index]->fd, out);
+		ask_kernel(link->conn[index], out);
 }
 
 static void open_all(struct tti_link *base)

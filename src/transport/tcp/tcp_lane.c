@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lanes a link has beside its first one, and when they are opened. Only the side that
- * connected does anything here; the other admits what comes (tcp_accept.c).
+/* Which lanes a link has besides its first one, and when they are opened. Only the side that connected opens
+ * lanes; the other side accepts them (tcp_accept.c).
  *
- * A lane that does not open, or is lost, is tried again: after 50 ms, twice as long each
- * time up to 1 s, and from the 60th time on every 5 s; while its NIC has no carrier, this
- * costs one call of the system each time. A pair of NICs that does not work three times in a
- * row, and never has, makes room for others: its NICs are paired anew, if they can be. */
+ * A lane that does not open, or is lost, is tried again: after 50 ms, twice as long each time up to 1 s, and
+ * from the 60th time on every 5 s. While its NIC has no carrier a try costs one system call. A pair of NICs
+ * that fails three times in a row, and has never worked, gives way: its NICs are paired anew, if possible. */
 #include "transport/tcp/tcp.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "transport/tcp/tcp_route.h"
 #include "util/clock.h"
@@ -25,25 +23,25 @@
 #define BACKOFF_MOST_MS 1000
 #define RARELY_AFTER    60
 #define RARELY_MS       5000
-/* A connection is there, or the rail is not. It may take longer until the peer looks at it:
- * it may be busy with something else for long. */
+/* Connecting over a working rail takes less than CONNECT_MS. The answer of the peer may take longer, as the
+ * peer may be busy with something else for long. */
 #define CONNECT_MS      1000
 #define ANSWER_MS       60000
-/* One that was up for so long was well. */
+/* A lane that was up for so long has worked. */
 #define WELL_MS         1000
 #define FAILURES_OUT    3
 
-/* What is to be done about a lane. */
+/* How a lane is opened, and what has come of it. */
 struct opening {
 	struct tti_tcp_rail rail;
 	struct tti_tcp_conn *attempt; /* under way                                     */
 	int64_t next_at;              /* when to try; TTI_NEVER: it is up or under way */
 	int64_t up_at;
-	unsigned failures; /* since it was well                             */
+	unsigned failures; /* since it last worked                          */
 	bool was_up;
-	bool extra; /* one more of a pair of NICs that has a lane    */
-	bool loose; /* its NIC at the peer is not the one that hears */
-	bool out;   /* does not count: its NICs need others          */
+	bool extra; /* one more lane of a pair of NICs               */
+	bool loose; /* another NIC of the peer receives its packets  */
+	bool out;   /* given up: its NICs are paired anew            */
 };
 
 struct tti_tcp_lanes {
@@ -60,31 +58,15 @@ static bool is_own(const struct tti_tcp_card *mine, const struct tti_addr *addr)
 	return tti_addr_is_loopback(addr) || tti_tcp_card_nic_of(mine, addr);
 }
 
-static void ends_of(const struct tti_tcp_link *link, struct tti_addr *local,
-		    struct tti_addr *remote)
-{
-	struct sockaddr_storage who;
-	socklen_t size = sizeof(who);
-
-	*local = link->lane[0].local;
-	*remote = link->lane[0].remote;
-	if (!link->conn[0])
-		return;
-	if (!getsockname(link->conn[0]->fd, (struct sockaddr *)&who, &size))
-		(void)tti_addr_from_sock((struct sockaddr *)&who, local);
-	size = sizeof(who);
-	if (!getpeername(link->conn[0]->fd, (struct sockaddr *)&who, &size))
-		(void)tti_addr_from_sock((struct sockaddr *)&who, remote);
-}
-
-/* Lane 0 is there before anybody asks: how it would be opened again. */
+/* Note how to open lane 0 again, which came up with the link. */
 static void begin(struct tti_tcp_link *link, const struct tti_tcp_card *mine,
 		  const struct tti_tcp_card *theirs)
 {
 	struct opening *first = &link->lanes->at[0];
-	struct tti_addr local, remote;
+	struct tti_addr local = link->lane[0].local, remote = link->lane[0].remote;
 
-	ends_of(link, &local, &remote);
+	if (link->conn[0])
+		tti_tcp_conn_ends(link->conn[0], &local, &remote);
 	*first = (struct opening){ .next_at = TTI_NEVER, .was_up = true };
 	link->lanes->n = 1;
 	first->rail.to = remote;
@@ -121,7 +103,7 @@ static void push(struct tti_tcp_link *link, const struct tti_tcp_rail *rail, boo
 		link->nlanes = lanes->n;
 }
 
-/* The pairs of NICs that have a lane which may be one. */
+/* List the pairs of NICs that have a lane which is not given up. */
 static size_t pairs_of(const struct tti_tcp_lanes *lanes, struct tti_tcp_pair *pair)
 {
 	size_t n = 0;
@@ -181,7 +163,7 @@ static void add_pairs(struct tti_tcp_link *link, const struct tti_tcp_card *mine
 	}
 }
 
-/* All lanes there should be, as far as they are not there. */
+/* Add all lanes that there should be and are not there. */
 static void plan(struct tti_tcp_link *link)
 {
 	struct tti_tcp_lanes *lanes = link->lanes;
@@ -221,7 +203,7 @@ static bool prepare(struct tti_tcp_link *link)
 		return false;
 	if (!link->lanes)
 		link->lanes = tti_zalloc(sizeof(*link->lanes));
-	/* Without memory for it, there is no further lane. */
+	/* Without memory there are no further lanes. */
 	return link->lanes != NULL;
 }
 
@@ -263,7 +245,7 @@ void tti_tcp_lanes_lost(struct tti_tcp_link *link, int index)
 	wake(link, at->next_at);
 }
 
-/* It did not work: why, and what now. */
+/* A lane did not open: note why, and when or how to try again. */
 static void failed(struct tti_tcp_link *link, int index, bool refused, const char *why)
 {
 	struct opening *at = &link->lanes->at[index];
@@ -279,7 +261,7 @@ static void failed(struct tti_tcp_link *link, int index, bool refused, const cha
 	at->next_at = tti_now_ns() + backoff(at);
 	tti_tcp_cards_get(&link->port->cards, link->base.peer, &theirs);
 	if (refused && at->rail.to.port != theirs.port) {
-		/* The port is open, on that NIC alone: so it is another NIC that hears. */
+		/* The port is open, on that NIC alone: so another NIC received the packet. */
 		at->loose = true;
 		at->rail.to.port = theirs.port;
 		at->next_at = 0;

@@ -11,7 +11,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* Credits are told sooner once so much was released. */
+/* Credit is sent sooner once so many bytes are released. */
 #define TELL_BYTES 32768
 
 #define PAGE 4096
@@ -46,7 +46,7 @@ tutti_status tti_tcp_link_create(struct tti_tcp_port *port, int peer, struct tti
 	return TUTTI_OK;
 }
 
-/* Large slots are pages of their own that cost nothing until they are touched. */
+/* Large slots are pages of their own, which cost nothing until they are touched. */
 static tutti_status get_memory(struct tti_tcp_link *link)
 {
 	const size_t slots = (size_t)link->port->slots, slot_bytes = link->port->base.slot_bytes;
@@ -106,12 +106,12 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 	}
 	link->state = TTI_TCP_LINK_UP;
 	link->single = link->nlanes == 1 && tti_tcp_nics_single(port, link->base.peer);
-	/* One lane brings messages in their order, so a credit keeps none of several idle. */
+	/* One lane delivers messages in order, so late credit keeps no other lane idle. */
 	if (link->single && link->port->slots > 8)
 		link->tell_at = (uint32_t)link->port->slots / 4;
 	tti_log(TTI_LOG_INFO, TTI_TCP, "link to rank %d is up, %d sockets", link->base.peer,
 		link->nconns);
-	/* What came before this was not looked at. */
+	/* Read what came before this. */
 	for (int i = 0; i < link->nlanes; i++)
 		tti_tcp_link_pull(link, link->conn[i]);
 }
@@ -145,7 +145,7 @@ void tti_tcp_link_free(struct tti_tcp_link *link)
 
 /* -- Reading --------------------------------------------------------------- */
 
-/* Nothing more can come of what is wanted: the link is lost. */
+/* A message is wanted that can no longer come: the link is lost. */
 static void miss(struct tti_tcp_link *link)
 {
 	int error = 0;
@@ -181,7 +181,7 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 	return tti_tcp_inbox_room(&link->in, link->in.released, slot->nbytes);
 }
 
-/* A credit costs as much as a short message: of these more are released first. */
+/* Whether to send credit. It costs as much as a short message, so more of those are released first. */
 static bool is_worth_telling(const struct tti_tcp_link *link)
 {
 	const uint64_t n = link->in.released - link->told;
@@ -210,7 +210,7 @@ static void *reserve(struct tti_link *base, size_t nbytes, size_t whole)
 	struct tti_tcp_link *link = link_of(base);
 
 	(void)whole;
-	/* The same room as before, whatever has become of the link. */
+	/* A slot that is reserved stays so, whatever becomes of the link. */
 	if (!link->reserved && nbytes <= link->in.slot_bytes && !tti_tcp_may_stage(link)) {
 		tti_tcp_link_look(link);
 		if (!link->nconns)

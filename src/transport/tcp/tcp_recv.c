@@ -11,8 +11,8 @@
  * came. */
 #define LOOK_WIDE 4
 
-/* The peer sends no more on this connection: orderly (error 0) or not. One of several
- * is done without, unless all are about to end; the end of the last one is the peer's. */
+/* The peer sends no more on this connection, in order (error 0) or not. One lane of several is given up, unless
+ * all are about to end; the end of the last one is the end of the peer. */
 static void end(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 {
 	const bool others = tti_tcp_has_others(link, conn);
@@ -34,7 +34,7 @@ static void end(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 	}
 }
 
-/* Lanes that their sender has given up: it sends on others what it had begun here. */
+/* Give up the lanes that the peer has given up: it sends on others what it had begun here. */
 static void drop_usurped(struct tti_tcp_link *link)
 {
 	link->usurped = link->in.usurped;
@@ -99,13 +99,13 @@ void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 			tti_tcp_conn_acknowledge(conn);
 		if (link->in.usurped != link->usurped)
 			drop_usurped(link);
-		/* Less than there was room for: nothing is left, unless the end. */
+		/* It read less than there was room for: nothing is left but maybe the end. */
 		if ((size_t)got < room && !conn->hangup)
 			return;
 	}
 }
 
-/* The lane that was heard last first: it has the most to say. */
+/* First the lane on which something came last. */
 void tti_tcp_link_look(struct tti_tcp_link *link)
 {
 	if (link->state != TTI_TCP_LINK_UP || (link->port->nup > TTI_TCP_FEW && link->nconns))

@@ -3,17 +3,15 @@
 
 #include <errno.h>
 #include <linux/tcp.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
 
-/* Lanes are looked at so often; one of several that leaves unanswered what it had to
- * send again is given up after so long. TCP sends again after 200 ms at the soonest. */
+/* How often lanes are looked at, and after how long a lane, one of several, is given up that gets no answer to
+ * what it retransmits. TCP retransmits after 200 ms at the soonest. */
 #define WATCH_NS  (50 * TTI_NS_PER_MS)
 #define SILENT_NS (100 * TTI_NS_PER_MS)
 
@@ -22,15 +20,8 @@
 void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index)
 {
 	struct tti_tcp_lane *lane = &link->lane[index];
-	const int fd = link->conn[index]->fd;
-	struct sockaddr_storage who;
-	socklen_t size = sizeof(who);
 
-	if (!getsockname(fd, (struct sockaddr *)&who, &size))
-		(void)tti_addr_from_sock((struct sockaddr *)&who, &lane->local);
-	size = sizeof(who);
-	if (!getpeername(fd, (struct sockaddr *)&who, &size))
-		(void)tti_addr_from_sock((struct sockaddr *)&who, &lane->remote);
+	tti_tcp_conn_ends(link->conn[index], &lane->local, &lane->remote);
 	lane->trouble[0] = 0;
 }
 
@@ -50,8 +41,8 @@ static void mark(struct tti_tcp_link *link, uint64_t seq)
 	tti_tcp_owe(link, tti_tcp_wire_bytes(link, out->nbytes));
 }
 
-/* What went to this lane and is not released may never have come, or may never be
- * read: all of it goes again. It is still where it was staged. */
+/* Send again what went to this lane and is not released, since it may never have arrived, or may never be
+ * read. It is still staged. false: that is not possible. */
 static bool put_back(struct tti_tcp_link *link, int index)
 {
 	const struct tti_tcp_inbox *in = &link->in;
@@ -68,7 +59,7 @@ static bool put_back(struct tti_tcp_link *link, int index)
 	return true;
 }
 
-/* A credit that this lane told may be lost with it. */
+/* Credit that this lane has sent may be lost with it. */
 static void tell_again(struct tti_tcp_link *link)
 {
 	link->told = 0;
@@ -84,15 +75,15 @@ static void tell_again(struct tti_tcp_link *link)
 
 /* -- Joining and leaving --------------------------------------------------- */
 
-/* What was measured of an earlier connection, which carried next to nothing while it died, says nothing
- * of this one: a lane that is thought to be slow gets so little that it takes long to find out. */
+/* Forget what was measured of an earlier connection, which carried next to nothing while it died: a lane that
+ * counts as slow gets so little that its rate takes long to find out. */
 static void forget_rate(struct tti_tcp_lane *lane)
 {
 	lane->rate = lane->bytes = lane->passed = 0;
 	lane->rtt_ns = lane->loaded_ns = 0;
 }
 
-/* `conn` was lane `index` and is no more. */
+/* `conn` is lane `index` no longer. */
 static void retire(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int index, const char *why)
 {
 	struct tti_tcp_lane *lane = &link->lane[index];
@@ -100,7 +91,7 @@ static void retire(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int ind
 	tti_tcp_reader_abandon(conn->reader);
 	tti_tcp_forget_out(link, conn, conn->nout);
 	link->nconns -= tti_tcp_conn_counts(conn);
-	/* A part of a credit that was sent is none. */
+	/* A credit that was sent in part does not count. */
 	if (conn->nout && !conn->out_data)
 		conn->told = 0;
 	conn->nout = 0;
@@ -161,15 +152,13 @@ void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why)
 
 enum mood { WELL, WAITING, SILENT };
 
-/* Silent: it had to send again, and that was not answered for a while either. What the
- * system could not even send, as its NIC is down, it probes for; probes of a closed window are
- * answered. */
+/* A lane is silent if it had to retransmit, and that was not answered for a while either. The system probes
+ * where it could not even send, as the NIC is down; probes of a closed window are answered. */
 static enum mood mood_of(struct tti_tcp_conn *conn, int64_t now)
 {
-	struct tcp_info info = { 0 };
-	socklen_t size = sizeof(info);
+	struct tcp_info info;
 
-	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size) ||
+	if (!tti_tcp_conn_info(conn, &info) ||
 	    ((!info.tcpi_unacked || !info.tcpi_retransmits) && !info.tcpi_probes)) {
 		conn->waits_since = 0;
 		return WELL;
@@ -179,8 +168,8 @@ static enum mood mood_of(struct tti_tcp_conn *conn, int64_t now)
 	return now - conn->waits_since >= SILENT_NS ? SILENT : WAITING;
 }
 
-/* Lanes that are silent leave, if there is one that is well. A link of one lane, which has carried
- * too little to get others, gets them now. */
+/* Give up silent lanes, if some lane works. A link of one lane, which has carried too little to get others,
+ * gets them now. */
 static void watch_lanes(struct tti_tcp_link *link, int64_t now)
 {
 	enum mood mood[TTI_TCP_LANES_MOST];
@@ -202,8 +191,8 @@ static void watch_lanes(struct tti_tcp_link *link, int64_t now)
 	}
 }
 
-/* A machine that died without a word: nothing else would tell for a quarter of an
- * hour while something is in flight to it. */
+/* Notice a machine that died without a word: while data is in flight to it, nothing else would report that
+ * for a quarter of an hour. */
 static void watch_machine(struct tti_tcp_link *link, int64_t now)
 {
 	for (int i = 0; i < link->nlanes && link->state == TTI_TCP_LINK_UP; i++) {
@@ -214,7 +203,7 @@ static void watch_machine(struct tti_tcp_link *link, int64_t now)
 	}
 }
 
-/* Somebody may have left out the last record that either side waits for. */
+/* An attacker may have dropped the last record that either side waits for: say that there is no more. */
 static void say_alive(struct tti_tcp_link *link)
 {
 	for (int i = 0; i < link->nlanes; i++) {

@@ -4,51 +4,49 @@
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
-#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "util/clock.h"
 
-/* What is this short takes the lane with the shortest way. */
+/* Messages up to this size take the lane of the least latency. */
 #define SHORT           4096
-/* A lane has enough to do for so long, beyond what is on the way: by what it was given
- * and its rate, as acknowledgements are late where they wait behind what comes the other
- * way. More would be late if another one could have carried it, and so would the credits
- * that wait behind it: the system's own buffers hold megabytes. */
+/* How much work a lane gets beyond what is on the way, by what it was given and its rate, as acknowledgements
+ * are late where they wait behind traffic in the other direction. More would be late where another lane could
+ * have carried it, and so would the credits behind it: the buffers of the system hold megabytes. */
 #define HORIZON_NS      (5 * TTI_NS_PER_MS / 4)
-/* But no more if nothing was acknowledged for so long. */
+/* A lane gets no more if nothing was acknowledged for so long. */
 #define WAITING_NS      (12 * TTI_NS_PER_MS)
 #define ENOUGH          (64 * 1024)
-/* As long as nothing is known of it. */
+/* The same while the rate is not known. */
 #define AT_FIRST        (256 * 1024)
-/* A rate is measured over at least so long and so much, but not longer than that. */
+/* A rate is measured over at least this time and these bytes, but over no longer time than the most. */
 #define MEASURE_NS      (4 * TTI_NS_PER_MS)
 #define MEASURE_MOST_NS (40 * TTI_NS_PER_MS)
 #define MEASURE_BYTES   (256 * 1024)
-/* In the queues of this host beyond that is more than acknowledgements; those of the peer may be
- * so late. */
+/* More bytes than QUEUED in the queues of this host are more than acknowledgements. Those of the peer may be
+ * ACK_NS late. */
 #define QUEUED          4096
 #define ACK_NS          (4 * TTI_NS_PER_MS)
-/* Of the rate that is known, what counts though the lane may have had too little to send. */
+/* A measurement of at least this part of the known rate counts though the lane may have lacked data. */
 #define SUPPLIED_LEAST  0.9
-/* Who was not looked at for so long may have had nothing to send meanwhile. */
+/* A lane that was not looked at for so long may have had nothing to send meanwhile. */
 #define SEEN_NS         (3 * TTI_NS_PER_MS)
-/* What earlier measurements count beside one more: acknowledgements come in pieces, so a
- * single one may be wrong by half. */
+/* The weight of earlier measurements: acknowledgements come in pieces, so one measurement may be wrong by
+ * half. */
 #define EARLIER         0.875
-/* When a lane has got slower this is seen before a measurement ends; acknowledgements
- * come in pieces of that size, beside what they take while there is much to send. */
+/* After so long a lane that has become slower is noticed, before the measurement ends. Acknowledgements come
+ * in pieces of PIECE bytes, besides the latency under load. */
 #define SLOWER_NS       (2 * TTI_NS_PER_MS)
 #define PIECE           (128 * 1024)
 
-/* A lane that gets nothing, as all others are through sooner, is tried after so long:
- * it may have become faster. Then after twice as long, up to the most. */
+/* A lane that gets nothing, as all others deliver sooner, is tried after so long, since it may have become
+ * faster; then after twice as long, up to the most. */
 #define PATIENCE_NS      (100 * TTI_NS_PER_MS)
 #define PATIENCE_MOST_NS (10000 * TTI_NS_PER_MS)
-/* It has, by so much, if it was clearly faster with what it got. */
+/* It counts as so much faster if it was clearly faster with what it got. */
 #define HINT             4
-/* Without messages for so long the link was idle, and nobody passed over. */
+/* Without messages for so long the link was idle, and no lane was passed over. */
 #define IDLE_NS          (20 * TTI_NS_PER_MS)
 
 /* What is known of the lanes while one message is placed. */
@@ -90,10 +88,9 @@ void tti_tcp_sched_handed(struct tti_tcp_conn *conn, size_t nbytes)
 
 static void look_at_rtt(const struct tti_tcp_conn *conn, struct tti_tcp_lane *lane)
 {
-	struct tcp_info info = { 0 };
-	socklen_t size = sizeof(info);
+	struct tcp_info info;
 
-	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+	if (!tti_tcp_conn_info(conn, &info))
 		return;
 	lane->loaded_ns = (int64_t)info.tcpi_rtt * 1000;
 	lane->rtt_ns = info.tcpi_min_rtt && info.tcpi_min_rtt != ~0U
@@ -108,9 +105,9 @@ static void learn(struct tti_tcp_lane *lane, double bytes, double passed)
 	lane->rate = lane->bytes / lane->passed;
 }
 
-/* All that it was given is through, nobody saw when: it was at least that fast. Of a lane
- * of which nothing is known this says nothing. One that is only tried now and then gets too
- * little for more than a hint. */
+/* All that the lane was given is acknowledged, at an unknown time: it was at least that fast. That says
+ * nothing while its rate is not known. A lane that is only tried now and then gets too little for more than
+ * a hint. */
 static void measure_least(struct tti_tcp_pace *pace, struct tti_tcp_lane *lane, double bytes,
 			  double passed)
 {
@@ -124,7 +121,7 @@ static void measure_least(struct tti_tcp_pace *pace, struct tti_tcp_lane *lane, 
 	pace->tried = false;
 }
 
-/* More is not acknowledged than what may be acknowledged late. */
+/* Whether more is unacknowledged than late acknowledgements explain. */
 static bool is_behind(const struct tti_tcp_pace *pace, const struct tti_tcp_lane *lane)
 {
 	return (double)pace->waiting > PIECE + lane->rate * (double)(ACK_NS + lane->rtt_ns);
@@ -144,10 +141,9 @@ static void measure_from(struct tti_tcp_pace *pace, const struct tti_tcp_lane *l
 	pace->supplied = is_supplied(pace, lane);
 }
 
-/* What a lane got rid of while it had something to send all the time is what it can do. Else it
- * is what the lane was given, which may be next to nothing: it counts if it is near what is
- * known. The first time after it was idle does not count: what shapes a lane lets some pass
- * unshaped then. */
+/* Whether a measurement counts. What a lane sends while it always has data is its rate. Otherwise it is
+ * what the lane was given, which may be next to nothing, and counts only if it is near the known rate. The
+ * first measurement after an idle time does not count: traffic shapers let a burst pass then. */
 static bool counts(const struct tti_tcp_pace *pace, const struct tti_tcp_lane *lane, double bytes,
 		   double passed)
 {
@@ -185,7 +181,7 @@ static void measure(struct tti_tcp_conn *conn, struct tti_tcp_lane *lane, int64_
 	pace->warm = true;
 }
 
-/* What is acknowledged is through, whatever was thought of it. */
+/* What is acknowledged is through, whatever the estimate was. */
 static void correct(struct tti_tcp_pace *pace, double rate, int64_t now)
 {
 	const int64_t latest = now + (int64_t)((double)pace->waiting / rate);
@@ -194,7 +190,7 @@ static void correct(struct tti_tcp_pace *pace, double rate, int64_t now)
 		pace->through_at = latest;
 }
 
-/* Whether something of a socket is in the queue of a NIC. */
+/* Whether data of a socket is in the queue of a NIC. */
 static bool is_queued(int fd)
 {
 	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
@@ -224,14 +220,13 @@ static void look_at(struct tti_tcp_link *link, int index, int64_t now)
 	conn->pace.looked_at = now;
 }
 
-/* As measured, or less if it is just getting slower. */
+/* The rate as measured, or less if the lane is just getting slower. */
 static double rate_now(const struct tti_tcp_link *link, int index, int64_t now)
 {
 	const struct tti_tcp_pace *pace = &link->conn[index]->pace;
 	const double rate = link->lane[index].rate;
 	const double passed = (double)(now - pace->since);
 	const double bytes = (double)(pace->handed - pace->waiting - pace->acked_before);
-
 	const double late = PIECE + rate * (double)link->lane[index].loaded_ns;
 
 	if (!pace->supplied && !is_behind(pace, &link->lane[index]))
@@ -254,7 +249,7 @@ static bool may_take(const struct tti_tcp_link *link, int lane, bool shared)
 	return is_one ? lane == link->only : !shared || link->lane[lane].share > 0;
 }
 
-/* Those of which nothing is known are taken to be like the others. */
+/* Lanes of unknown rate count as like the others. */
 static void fill_in_rates(struct choice *choice)
 {
 	double sum = 0;
@@ -270,8 +265,8 @@ static void fill_in_rates(struct choice *choice)
 	}
 }
 
-/* What a lane still has to send. Acknowledgements tell too late, and what has left the
- * system's buffer too early: between the two, what it cannot have sent at its rate. */
+/* What a lane still has to send: between what is not acknowledged, which overstates it, and what the system
+ * has not sent, which understates it, what the lane cannot have sent at its rate. */
 static double busy_of(const struct tti_tcp_pace *pace, double rate, int64_t now)
 {
 	const double left = rate * (double)(pace->through_at - now);
@@ -281,7 +276,7 @@ static double busy_of(const struct tti_tcp_pace *pace, double rate, int64_t now)
 	return left < (double)pace->unsent ? (double)pace->unsent : left;
 }
 
-/* Given more than it could have told of by now. */
+/* Whether more is unacknowledged than should be by now. */
 static bool is_late(const struct tti_tcp_pace *pace, double rate, int64_t rtt_ns)
 {
 	return rate > 0 && (double)pace->waiting > ENOUGH + rate * (double)(WAITING_NS + rtt_ns);
@@ -311,7 +306,7 @@ static void look_around(struct tti_tcp_link *link, struct choice *choice, bool s
 	fill_in_rates(choice);
 }
 
-/* Where nbytes would be through first. */
+/* The lane that would deliver nbytes first. */
 static int soonest(const struct choice *choice, size_t nbytes)
 {
 	double least = 0;
@@ -328,7 +323,7 @@ static int soonest(const struct choice *choice, size_t nbytes)
 	return best;
 }
 
-/* Whether a lane that has nothing to do has waited for long enough. */
+/* Whether an idle lane has been passed over for long enough to be tried. */
 static bool is_impatient(struct tti_tcp_link *link, int lane, int64_t now)
 {
 	struct tti_tcp_pace *pace = &link->conn[lane]->pace;
@@ -347,7 +342,7 @@ static bool is_impatient(struct tti_tcp_link *link, int lane, int64_t now)
 	return true;
 }
 
-/* A lane to be tried with the message that is needed last. */
+/* Choose a lane to try, with the message that is needed last. */
 static bool give_a_chance(struct tti_tcp_link *link, const struct choice *choice, int64_t now,
 			  int *lane, uint64_t *seq)
 {
@@ -367,9 +362,9 @@ static bool give_a_chance(struct tti_tcp_link *link, const struct choice *choice
 	return true;
 }
 
-/* Messages are placed in their order, in thought, each where it is through first. The
- * first one whose lane is free now goes; those before it wait for theirs. So a slow lane
- * gets a message that is needed late, and at the end none that others are faster with. */
+/* Place messages in their order, without sending them, each on the lane that delivers it first. The first
+ * one whose lane is free now is sent; those before it wait for their lanes. So a slow lane gets a message
+ * that is needed late, and at the end none that others deliver sooner. */
 static bool place_soonest(struct tti_tcp_link *link, struct choice *choice, int *lane,
 			  uint64_t *seq)
 {
@@ -395,8 +390,8 @@ static bool place_soonest(struct tti_tcp_link *link, struct choice *choice, int 
 	return false;
 }
 
-/* Leave out the lanes that may not get the next message, as they have more than their shares; returns
- * how many of those are free. */
+/* Leave out the lanes that may not get the next message, as they are ahead of their shares; returns how many
+ * of them are free. */
 static int keep_to_shares(struct tti_tcp_link *link, struct choice *choice)
 {
 	const size_t nbytes = link->out[link->first % link->in.slots].nbytes;
@@ -441,7 +436,7 @@ static bool place(struct tti_tcp_link *link, int *lane, uint64_t *seq)
 	return placed;
 }
 
-/* The way of one lane must be clearly shorter to be preferred to an earlier one's. */
+/* The lane of least latency; a later lane has to be clearly better than an earlier one. */
 static int quickest(const struct tti_tcp_link *link, bool shared)
 {
 	double least = 0;
@@ -464,7 +459,7 @@ static int quickest(const struct tti_tcp_link *link, bool shared)
 	return best;
 }
 
-/* No look at the system but when much has been given to it since the last. */
+/* The system is only asked about lanes that were given much since the last time. */
 static int quick_lane(struct tti_tcp_link *link)
 {
 	const bool shared = tti_tcp_shares_hold(link);
@@ -476,7 +471,7 @@ static int quick_lane(struct tti_tcp_link *link)
 	return quickest(link, shared);
 }
 
-/* The one that is left; if the peer says no more on any, one it may still read. */
+/* The lane that is left, preferably one on which the peer still sends. */
 static int only_lane(const struct tti_tcp_link *link)
 {
 	int best = -1;
@@ -500,7 +495,7 @@ bool tti_tcp_sched_next(struct tti_tcp_link *link, int *lane, uint64_t *seq)
 	return *lane >= 0;
 }
 
-/* Where something came from last there is somebody. */
+/* Preferably the lane on which something came last, as the peer reads it. */
 int tti_tcp_sched_credit(const struct tti_tcp_link *link)
 {
 	const struct tti_tcp_conn *heard = link->conn[link->heard];

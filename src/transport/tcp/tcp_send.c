@@ -7,7 +7,7 @@
 
 #include "util/clock.h"
 
-/* What is shorter is copied first: two pieces cost the system more than one. */
+/* Shorter messages are copied first: two pieces cost the system more than one. */
 #define THROUGH 4096
 /* How often messages that wait for a lane that is full are tried again. */
 #define PUSH_NS (20 * 1000)
@@ -23,8 +23,8 @@ static uint8_t *payload_of(const struct tti_tcp_link *link, uint64_t seq, size_t
 
 /* -- Staging --------------------------------------------------------------- */
 
-/* A lane may still be sending again what the peer has released by now: what is in
- * that slot is of no matter any more, but where its frame ends is. */
+/* Whether a lane is still sending again a message that the peer has released by now: its bytes no longer
+ * matter, but the end of its frame does. */
 static bool is_being_sent(const struct tti_tcp_link *link, uint64_t seq)
 {
 	for (int i = 0; i < link->nlanes; i++) {
@@ -111,7 +111,7 @@ void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 
 /* -- Writing --------------------------------------------------------------- */
 
-/* The payload is `data`, which is what is staged or will never be. */
+/* The payload is `data`, whether it is staged or not. */
 static void seal_message(struct tti_tcp_conn *conn, const uint8_t *header, const void *data,
 			 size_t nbytes)
 {
@@ -141,8 +141,8 @@ static void load_message(struct tti_tcp_link *link, struct tti_tcp_conn *conn, u
 	conn->out_data = true;
 }
 
-/* A frame of this connection carries the credit from now on, so no other frame may tell it the same
- * again. `besides`: the frame is sent for something else, and a CREDIT that was due is not. */
+/* A frame of this connection carries the credit, so no other frame repeats it. `besides`: the frame is sent
+ * for another reason, and a CREDIT that was due need not be sent. */
 static void tell(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool besides)
 {
 	link->told = conn->told = link->in.released;
@@ -168,8 +168,8 @@ void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, 
 		tell(link, conn, true);
 }
 
-/* Who waits for the rest of a record of which something was left out takes these frames for it. So
- * they become more from time to time, until they are more than any record. */
+/* A peer that waits for the rest of a record, a part of which was dropped, takes these frames for it. So their
+ * number grows from time to time, until they are longer than any record. */
 void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 {
 	const struct tti_tcp_frame frame = { .type = TTI_TCP_ALIVE, .consumed = link->in.released };
@@ -198,8 +198,7 @@ void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 	tell(link, conn, true);
 }
 
-/* Some of a frame went out for the first time: it is with this lane, and it has told
- * the credit. */
+/* The first bytes of a frame are out: it belongs to this lane, and has sent the credit. */
 static void begun(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 {
 	tell(link, conn, conn->out_data);
@@ -235,8 +234,8 @@ static void sent_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, size
 	}
 }
 
-/* Nothing more can be sent on it; what the peer sent before stays readable. One of
- * several is done without. */
+/* Nothing more can be sent on this connection; what the peer sent before stays readable. One lane of several
+ * is given up. */
 static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 {
 	conn->hangup = true;
@@ -249,9 +248,8 @@ static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int erro
 		tti_tcp_link_cut(link, conn, error);
 }
 
-/* One call of the system. The frame stays with the connection once a byte of it
- * is out; until then another connection may take it. What is sealed stays from the start, as it
- * is the next record of this connection. */
+/* One system call. A frame stays with its connection once a byte of it is out; until then another connection
+ * may take it. A sealed frame stays from the start, as it is the next record of this connection. */
 static void send_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool fresh)
 {
 	ssize_t sent;
@@ -279,8 +277,7 @@ static void send_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool
 		broke(link, conn, error);
 }
 
-/* Header and payload in one call. What the system does not take of the payload is staged
- * after all. */
+/* Send header and payload in one call. The rest of the payload that the system does not take is staged. */
 static bool send_through(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq,
 			 const void *data)
 {
@@ -309,7 +306,7 @@ static bool send_through(struct tti_tcp_link *link, struct tti_tcp_conn *conn, u
 	return true;
 }
 
-/* Sealed straight from the caller's memory. What the system does not take waits as it is. */
+/* Seal straight from the memory of the caller. What the system does not take waits sealed. */
 static void send_sealed(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq,
 			const void *data)
 {
@@ -346,7 +343,7 @@ bool tti_tcp_send(struct tti_link *base, const void *data, size_t nbytes, uint64
 	return true;
 }
 
-/* A lane in the middle of a frame that can go on. */
+/* A lane that is in the middle of a frame and can go on. */
 static struct tti_tcp_conn *unfinished(const struct tti_tcp_link *link)
 {
 	for (int i = 0; i < link->nlanes; i++) {
