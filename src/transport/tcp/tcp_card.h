@@ -2,8 +2,7 @@
 #ifndef TTI_TRANSPORT_TCP_CARD_H
 #define TTI_TRANSPORT_TCP_CARD_H
 
-/* What a TCP port tells the others' ports: where it listens, what its slots are, which
- * NICs it has and which addresses they have.
+/* What a TCP port tells the ports of its peers: where it listens, its slots, its NICs and their addresses.
  *
  *      0                 4        5        6                 8
  *      +-----------------+--------+--------+-----------------+
@@ -14,10 +13,9 @@
  *   16 | nnics of: name[15], kind, index (32), mbps (32), mtu (16), port (network)
  *      | naddrs of: family (4, 6), NIC, bits of the network, 0, ip[4 or 16] (network)
  *
- * Little endian but where it says network. The port of a NIC is that of a socket which
- * takes only what comes in by this NIC; 0: there is none. Addresses are in the order in which
- * they should be tried. A card of zeros is that of a rank that cannot be reached by TCP.
- * Pure functions; any thread. */
+ * Little endian but where it says network. The port of a NIC is that of a socket which takes only what comes
+ * in by this NIC; 0: there is none. Addresses are in the order in which to try them. A card of zeros is that
+ * of a rank that TCP cannot reach. Pure functions; any thread. */
 
 #include "boot/net/iface.h"
 #include "transport/tcp/tcp_wire.h"
@@ -49,11 +47,11 @@ struct tti_tcp_card {
 	uint8_t nic_of[TTI_TCP_ADDRS_MOST], prefix[TTI_TCP_ADDRS_MOST];
 };
 
-/* Bytes of it that are used: what need be kept. */
+/* The bytes of a card that are used. */
 size_t tti_tcp_card_bytes(const struct tti_tcp_card *card);
 
-/* Put into a card what fits of the NICs and addresses: first one of each family for every
- * NIC, then further ones. Addresses of interfaces whose names no card can have are removed. */
+/* Put as many NICs and addresses into a card as fit: first one of each family for every NIC, then further ones.
+ * Addresses of interfaces whose names no card can have are removed. */
 TUTTI_CHECKED tutti_status tti_tcp_card_fill(struct tti_tcp_card *card, struct tti_ifaces *ifaces);
 
 void tti_tcp_card_put(const struct tti_tcp_card *card, struct tti_card *out);
@@ -62,8 +60,8 @@ void tti_tcp_card_put(const struct tti_tcp_card *card, struct tti_card *out);
 TUTTI_CHECKED tutti_status tti_tcp_card_get(const uint8_t *bytes, size_t nbytes,
 					    struct tti_tcp_card *out, struct tti_tcp_fault *fault);
 
-/* How many of its addresses, the first ones, are to be tried: those of NICs that ran when it was
- * made; where no plain NIC did, all, as one may by now. */
+/* How many of its addresses, from the first on, to try: those of NICs that ran when the card was made; all where
+ * no plain NIC did, as one may by now. */
 size_t tti_tcp_card_offered(const struct tti_tcp_card *card);
 
 /* 1 + the number of the NIC that has this address, 0: none. */

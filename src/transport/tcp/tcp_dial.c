@@ -15,22 +15,21 @@
 #include "util/mem.h"
 #include "util/strbuf.h"
 
-/* The next address is tried beside the ones under way after so long: sooner
- * when none of them has even connected. */
+/* After how long the next address is tried besides those under way: sooner if none of them has even connected. */
 #define STAGGER_NS           (100 * TTI_NS_PER_MS)
 #define STAGGER_CONNECTED_NS (1000 * TTI_NS_PER_MS)
-/* After all have failed: wait, twice as long each time, and start over. */
+/* After all have failed: how long to wait before starting over, twice as long each time. */
 #define BACKOFF_MS           50
 #define BACKOFF_MOST_MS      1000
-/* An attempt that is not connected after so long has failed. One that is connected is kept: the
- * peer may come late, and whatever is dialled meanwhile waits in the queue of its socket. After so
- * long the addresses that failed are tried again beside it, as it may be somebody else's. */
+/* An attempt that is not connected after so long has failed. One that is connected is kept: the peer may come
+ * late, and connections wait in the backlog of its socket. After so long the addresses that failed are tried
+ * again besides, as the connection may lead to a stranger. */
 #define ATTEMPT_MS           15000
-/* So many rounds of nothing but refusals (some 3 s) are an answer. Where there is no way to some
- * address there is none: it may be the one to reach the peer by, once its route is back. */
+/* So many rounds of nothing but refusals (some 3 s) are final. An address without a route is not final: it may
+ * be the one that reaches the peer, once the route is back. */
 #define ROUNDS_MOST          7
 
-/* Who has not looked for so long has not tried either. */
+/* A rank that has not looked for so long has not tried either. */
 #define AWAY_NS (1000 * TTI_NS_PER_MS)
 
 #define NO_HANDSHAKE "connected, but it does not answer the handshake"
@@ -44,8 +43,8 @@ static tutti_status renew(struct tti_tcp_dial *dial)
 	return TUTTI_OK;
 }
 
-/* Of what was assigned, the NICs with the largest share; of equal ones, those that come first in the
- * order of this rank, so that links with little to carry do not all begin with one NIC. */
+/* Choose the assigned NICs with the largest share; of equal ones, those that come first in the order of this
+ * rank, so that links that carry little do not all begin with one NIC. */
 static bool choose_assigned(const struct tti_tcp_link *link, const struct tti_tcp_card *mine,
 			    const struct tti_tcp_card *theirs, const uint8_t *order,
 			    struct tti_tcp_pair *out)
@@ -65,7 +64,7 @@ static bool choose_assigned(const struct tti_tcp_link *link, const struct tti_tc
 	return most >= 0;
 }
 
-/* Whoever wants a NIC to be used first tries it first; if it does not work, nothing is lost. */
+/* Choose the NIC to try first; if it does not work, nothing is lost. */
 static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *theirs)
 {
 	struct tti_tcp_port *port = link->port;
@@ -102,8 +101,8 @@ static void add_candidate(struct tti_tcp_dial *dial, const struct tti_addr *addr
 	dial->addr[dial->naddrs++].scope = scope;
 }
 
-/* An address of a link alone is tried by each NIC of this rank that has one, too: the peer's number
- * of its NIC says nothing here. */
+/* A link-local address is tried over each NIC of this rank that has one, too: the peer's number of its NIC
+ * means nothing here. */
 static void add_candidates(struct tti_tcp_dial *dial, const struct tti_tcp_card *mine,
 			   const struct tti_addr *addr)
 {
@@ -148,7 +147,7 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	return TUTTI_OK;
 }
 
-/* Attempts of this link under way, and how many have got as far as TCP goes. */
+/* The attempts of this link that are under way, and how many of them are connected. */
 static size_t count_attempts(const struct tti_tcp_link *link, size_t *connected)
 {
 	size_t n = 0;
@@ -198,7 +197,7 @@ static void note(struct tti_tcp_dial *dial, int candidate, bool final, const cha
 	snprintf(dial->why[candidate], sizeof(dial->why[candidate]), "%s", why);
 }
 
-/* This attempt has failed (why: NULL if that is noted): try the next address at once. */
+/* This attempt has failed (why: NULL if that is noted already): try the next address at once. */
 static void failed(struct tti_tcp_conn *conn, bool final, const char *why)
 {
 	struct tti_tcp_link *link = conn->link;
@@ -250,7 +249,7 @@ static bool attempt(struct tti_tcp_link *link, int candidate)
 	return true;
 }
 
-/* What became of all addresses, for a text; NULL without memory. To be freed. */
+/* What became of all addresses, for a text; NULL: out of memory. The caller frees it. */
 static char *tell(const struct tti_tcp_dial *dial)
 {
 	struct tti_strbuf text = { 0 };
@@ -263,7 +262,7 @@ static char *tell(const struct tti_tcp_dial *dial)
 	return tti_strbuf_take(&text);
 }
 
-/* The time to reach the peer's machine is over, and it is not reached. */
+/* Whether the time to reach the machine of the peer is over, and it is not reached. */
 static bool is_overdue(struct tti_tcp_link *link, int64_t now)
 {
 	struct tti_tcp_dial *dial = link->dial;
@@ -316,8 +315,7 @@ static void round_over(struct tti_tcp_link *link, int64_t now)
 	dial->next_at = now + dial->next_at * TTI_NS_PER_MS;
 }
 
-/* A peer whose machine is not reached in time is given up; one that is reached and does not answer is
- * waited for. */
+/* Give up a peer whose machine is not reached in time; wait for one that is reached and does not answer. */
 void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 {
 	struct tti_tcp_dial *dial = link->dial;
@@ -370,7 +368,7 @@ void tti_tcp_dial_expire(struct tti_tcp_conn *conn)
 
 /* -- One attempt ----------------------------------------------------------- */
 
-/* The peer's HELLO came: it is the rank that is meant. Say which connection is. */
+/* The HELLO of the peer came, so it is the right rank: say that this connection is used. */
 static void conclude(struct tti_tcp_conn *conn)
 {
 	struct tti_tcp_link *link = conn->link;

@@ -15,8 +15,8 @@
 
 /* -- Listening --------------------------------------------------------------- */
 
-/* What is accepted on such a socket came in by that NIC, and goes out by it too, whatever
- * the routing tables say: so a connection to its port is a rail, or there is none. */
+/* Listen on one NIC. A connection that such a socket accepts came in by that NIC, and its packets leave by it,
+ * whatever the routing tables say: so a connection to its port is a rail, or fails. */
 static tutti_status listen_on(struct tti_tcp_port *port, struct tti_tcp_nic *nic, int *out)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -105,7 +105,7 @@ void tti_tcp_nics_order(const struct tti_tcp_port *port, const struct tti_tcp_ca
 
 /* -- Looking up -------------------------------------------------------------- */
 
-/* Lanes pair NICs; every card has the loopback interface, which is none. */
+/* The NICs that lanes may pair; every card also has the loopback interface. */
 static size_t count_paired(const struct tti_tcp_card *card)
 {
 	size_t n = 0;
@@ -142,7 +142,7 @@ void tti_tcp_rail_make(const struct tti_tcp_card *mine, const struct tti_tcp_car
 	out->from.port = 0;
 	if (far->port)
 		out->to.port = far->port;
-	/* The other side's number of its interface says nothing here. */
+	/* The number of the interface on the other side means nothing here. */
 	if (out->to.scope)
 		out->to.scope = out->from.scope;
 }

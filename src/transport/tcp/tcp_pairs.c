@@ -6,7 +6,7 @@
 #define NICS TTI_TCP_NICS_MOST
 #define NONE 0xff
 
-/* What claims less than one in so many of the fastest adds nothing that pays. */
+/* A NIC of less than this part of the fastest one's speed adds nothing that pays. */
 #define TOO_SLOW 16
 
 /* -- Ways -------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static bool is_plain(const struct tti_tcp_nic *a, const struct tti_tcp_nic *b)
 	return a->is.kind == TTI_IFACE_NIC && b->is.kind == TTI_IFACE_NIC;
 }
 
-/* What both claim, 0: unknown. */
+/* The speed that both claim, 0: unknown. */
 static uint32_t mbps(const struct tti_tcp_nic *a, const struct tti_tcp_nic *b)
 {
 	return a->is.mbps < b->is.mbps ? a->is.mbps : b->is.mbps;
@@ -182,7 +182,7 @@ static bool pair_up(struct pairing *p, size_t i, int worst, bool *tried)
 	}
 }
 
-/* Where one more pair for this NIC does least harm. `load` is of the other side. */
+/* Whether one more pair of `other` does less harm at NIC `a` than at `best`. */
 static bool is_better(const struct pairing *p, bool mine, size_t a, size_t other, size_t best)
 {
 	const struct tti_tcp_way *way_a = mine ? &p->ways->at[a][other] : &p->ways->at[other][a];
@@ -199,7 +199,7 @@ static bool is_better(const struct pairing *p, bool mine, size_t a, size_t other
 		    : unlike(p, other, a) < unlike(p, other, best);
 }
 
-/* Of the other side, `mine` or theirs, the one that NIC `other` is added to. */
+/* The NIC, of mine or of theirs, that `other` is paired with in addition. */
 static size_t least_loaded(const struct pairing *p, bool mine, size_t other)
 {
 	const size_t n = mine ? p->mine->nnics : p->theirs->nnics;
@@ -230,7 +230,7 @@ static size_t add(struct pairing *p, struct tti_tcp_pair *pair, size_t n, size_t
 	return n + 1;
 }
 
-/* Of those without a partner, the two that are most alike. */
+/* Pair the two NICs without a partner that are most alike. */
 static bool pair_alike(struct pairing *p, const uint8_t *order, int worst)
 {
 	size_t mine = NONE, theirs = NONE;
@@ -256,8 +256,7 @@ static bool pair_alike(struct pairing *p, const uint8_t *order, int worst)
 	return true;
 }
 
-/* One to one: those in the same network first. A better way for one is no reason to leave
- * another without any. */
+/* Pair one to one, in the same network first. No NIC stays without a partner for the sake of a better pair. */
 static void match(struct pairing *p, const uint8_t *order)
 {
 	for (int worst = TTI_TCP_WAY_NETWORK; worst <= TTI_TCP_WAY_LINK; worst++) {

@@ -10,25 +10,25 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* A lane may get so much more than its share of the last so many bytes before it waits for the others.
- * Lanes that are as fast as their shares say still carry unlike amounts for a while, since a rank that
- * loses its core finds their queues drained to unlike degrees. Where 8 ranks shared 2 cores, 384 KiB
- * of all that was ever sent cost 2 % over four lanes. */
+/* How far a lane may get ahead of its share of the last RECENT bytes before it waits for the others. Lanes that
+ * are as fast as their shares still carry unlike amounts for a while, since a rank that loses its core finds
+ * their queues drained to unlike degrees. Where 8 ranks shared 2 cores, 384 KiB of all that was ever sent
+ * cost 2 % over four lanes. */
 #define AHEAD         (1024.0 * 1024)
 #define RECENT        (32.0 * 1024 * 1024)
-/* Waiting is looked at over so long, and is too much if it is more than one part in so many. One
- * look tells no more than so much, as the caller may have been busy. */
+/* Waiting is reviewed over REVIEW_NS, and is too much if it takes more than one part in WAITING_MOST. One look
+ * accounts for at most LOOK_MOST_NS, as the caller may have been busy. */
 #define REVIEW_NS     (20 * TTI_NS_PER_MS)
 #define WAITING_MOST  4
 #define LOOK_MOST_NS  TTI_NS_PER_MS
-/* Without messages for so long, nobody waited. */
+/* Without messages for so long, nothing waited. */
 #define IDLE_NS       (20 * TTI_NS_PER_MS)
-/* A pause takes so long: all lanes are measured by then. After that it is so long until the next one,
- * or until what fell behind is looked at again; twice as long each time. */
+/* How long shares are suspended: all lanes are measured by then. How long after that until the next time, or
+ * until a lane that fell behind is looked at again; twice as long each time. */
 #define PAUSE_NS      (100 * TTI_NS_PER_MS)
 #define AGAIN_NS      (1000 * TTI_NS_PER_MS)
 #define AGAIN_MOST_NS (60000 * TTI_NS_PER_MS)
-/* What a lane must carry, of what its share of all that lanes carry is. */
+/* The least part of its share that a lane must carry. */
 #define CARRIES_LEAST 0.8
 
 /* -- Wishes ------------------------------------------------------------------ */
@@ -67,7 +67,7 @@ bool tti_tcp_assignment_nics(const struct tti_tcp_assignment *assignment, int i,
 	return local < mine->nnics && remote < theirs->nnics;
 }
 
-/* Whether all NICs that have a share can talk: a plan knows nothing of networks. */
+/* Whether all pairs of NICs that have a share reach each other: a plan knows nothing of networks. */
 static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_assignment *assignment)
 {
 	struct tti_tcp_card mine, theirs;
@@ -109,7 +109,7 @@ void tti_tcp_link_assign(struct tti_tcp_link *link)
 		tti_tcp_lane_assign(link, i);
 }
 
-/* What was assigned to a peer is no more. */
+/* Drop what was assigned to a peer. */
 static void forget(struct tti_tcp_port *port, int peer)
 {
 	for (size_t i = 0; i < port->assignments.n; i++) {
@@ -182,8 +182,7 @@ bool tti_tcp_shares_hold(const struct tti_tcp_link *link)
 	return false;
 }
 
-/* The lane that carries least of its share of what is carried by all that were measured; -1: all
- * carry theirs. */
+/* The lane that carries the least part of its share, of the lanes that were measured; -1: all carry theirs. */
 static int find_slow(const struct tti_tcp_link *link)
 {
 	double rates = 0, shares = 0, least = CARRIES_LEAST;
@@ -256,7 +255,7 @@ void tti_tcp_shares_waited(struct tti_tcp_link *link, bool waits, int64_t now)
 
 /* -- Whose turn it is --------------------------------------------------------------- */
 
-/* Several lanes of one pair of NICs have its share together. */
+/* Several lanes of one pair of NICs divide its share. */
 static double share_of(const struct tti_tcp_link *link, const int *lane, int n, int k)
 {
 	const struct tti_tcp_lane *one = &link->lane[lane[k]];
@@ -268,7 +267,7 @@ static double share_of(const struct tti_tcp_link *link, const int *lane, int n, 
 	return one->share / alike;
 }
 
-/* What was dealt counts from when the lanes became these ones. */
+/* Count what was dealt anew where the set of lanes has changed. */
 static void begin_anew(struct tti_tcp_link *link, const int *lane, int n)
 {
 	uint32_t lanes = 0;

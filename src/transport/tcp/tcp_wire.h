@@ -18,33 +18,31 @@
  *   24 | tag                                                                 |
  *      +---------------------------------------------------------------------+
  *
- * What is sealed (boot/seal.h) has its first four bytes as they are, then the rest of the header
- * sealed, and 16 bytes of mac. CREDIT, HELLO, END and ALIVE always are. DATA is if the job is encrypted:
- * then its payload, unless it is empty, is one more record, followed by a mac of its own. The
- * length of a payload is believed before the payload has come, so it has to be sealed by itself.
+ * A sealed frame (boot/seal.h) has its first four bytes in the clear, then the rest of the header sealed, and 16
+ * bytes of mac. CREDIT, HELLO, END and ALIVE are always sealed, DATA if the job is encrypted: then its payload,
+ * unless it is empty, is one more record with a mac of its own. The reader uses the length of a payload before
+ * the payload has come, so the header is sealed by itself.
  *
- * DATA carries a message; CREDIT only tells `consumed` (all else is 0); HELLO opens a connection
- * once both sides know who the other is (seq: index of the connection in the link, tag: the
- * link's nonce) and is seen no more afterwards.
+ * DATA carries a message. CREDIT only carries `consumed` (all else is 0). HELLO opens a connection once both
+ * sides are proven (seq: index of the lane, tag: the nonce of the link), and does not occur afterwards.
  *
- * A link may have several connections. A message travels whole on one of them;
- * `seq` puts them back in order. Message s may be sent when s < consumed + slots,
- * and is received into slot s % slots, so there is always room for it.
+ * A link may have several connections. A message travels whole on one of them, and `seq` restores the order.
+ * Message s may be sent when s < consumed + slots, and is received into slot s % slots, so there is always
+ * room for it.
  *
- * END says that no message follows on any connection of the link (all but `consumed`
- * is 0): the connections that end then are not lost, but closed.
+ * END says that no message follows on any connection of the link (all but `consumed` is 0): connections that
+ * end then are closed, not lost.
  *
- * ALIVE says nothing new. In a job that is encrypted it comes every second for a while after all
- * else: that something was left out is known by what is behind it.
+ * ALIVE says nothing new. An encrypted job sends it every second for a while after everything else, since only
+ * a later record shows that one was dropped.
  *
- * A message whose connection was given up is sent again on another one, with a
- * higher `retry`. What came is dropped when it comes again; what is still coming on
- * the old connection is taken over by the higher `retry`, and the old connection is
- * of no more use: its reader is `usurped` and throws away what it is fed.
+ * A message whose connection was given up is sent again on another one, with a higher `retry`. A message that
+ * has arrived is dropped when it comes again. A message that is still arriving on the old connection is taken
+ * over by the higher `retry`: the reader of the old connection is `usurped`, and discards what it is fed.
  *
- * The reading machine does no I/O: it says where the next bytes go and is told
- * how many came. Bytes of a long message go straight into its slot; only what is
- * read ahead together with a header is copied. It trusts nothing it is fed.
+ * The reader does no I/O: it says where the next bytes go and is told how many came. Bytes of a long message go
+ * straight into its slot; only bytes that are read ahead together with a header are copied. It trusts nothing
+ * that it is fed.
  *
  * Owner: whoever holds the structs; the memory in an inbox is borrowed.
  * Threads: not synchronised. */
@@ -76,7 +74,7 @@ struct tti_tcp_frame {
 	uint64_t seq, consumed, tag;
 };
 
-/* Why the bytes of a peer were refused. */
+/* Why the bytes of a peer are refused. */
 struct tti_tcp_fault {
 	const char *field;    /* NULL: it is not what the peer sealed */
 	uint64_t value, most; /* what it was; what it may be at most */
@@ -98,8 +96,8 @@ TUTTI_CHECKED tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER]
 					     struct tti_tcp_frame *out,
 					     struct tti_tcp_fault *fault);
 
-/* Messages up to this size live in an array of their own, packed: a link that
- * carries only these touches a few pages. */
+/* Messages up to this size lie packed in an array of their own: a link that carries only these touches few
+ * pages. */
 #define TTI_TCP_SMALL      256
 #define TTI_TCP_SLOTS_MOST 64
 
@@ -124,8 +122,8 @@ struct tti_tcp_inbox {
 	uint64_t committed; /* messages sent               */
 	uint64_t credit;    /* of those, released by the peer */
 	uint32_t usurped;   /* readers that were, ever        */
-	bool ended;         /* the peer has said its last     */
-	uint64_t dropped;   /* messages that had come before  */
+	bool ended;         /* the peer has sent END            */
+	uint64_t dropped;   /* messages that had come before    */
 };
 
 /* The memory of message `seq` of `nbytes`. */
@@ -154,8 +152,7 @@ static inline void tti_tcp_inbox_release(struct tti_tcp_inbox *inbox)
 
 #define TTI_TCP_AHEAD 4096
 
-/* The reading side of one connection. A zeroed one is at the start, and takes frames that are not
- * sealed. */
+/* The reading side of one connection. Zeroed: at the start, for frames that are not sealed. */
 struct tti_tcp_reader {
 	struct tti_seal *seal;     /* borrowed                                      */
 	bool encrypted;            /* DATA is sealed, too                           */
@@ -178,10 +175,10 @@ TUTTI_CHECKED tutti_status tti_tcp_reader_feed(struct tti_tcp_reader *reader,
 					       struct tti_tcp_inbox *inbox, size_t nbytes,
 					       struct tti_tcp_fault *fault);
 
-/* It is fed no more: what it was filling is free for another one. */
+/* The reader is fed no more: the slot that it was filling is free for another one. */
 void tti_tcp_reader_abandon(struct tti_tcp_reader *reader);
 
-/* Whether it is between two frames: the only place where the peer may stop. */
+/* Whether it is between two frames, the only place where the peer may stop. */
 static inline bool tti_tcp_reader_idle(const struct tti_tcp_reader *reader)
 {
 	return !reader->left && !reader->have && !reader->slot;
