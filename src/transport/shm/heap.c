@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One sparse file, reserved in one piece of address space without access, so that an address says
- * where in the file it is. What is allocated is made accessible; what is freed is punched out of the
- * file, and accessible no more. Core dumps leave it out: they would have to touch all of it. */
+ * where in the file it is. What is allocated is made accessible; what is freed is punched out of
+ * the file, and accessible no more. Core dumps leave it out: they would have to touch all of it. */
 #include "transport/shm/heap.h"
 
 #include <fcntl.h>
@@ -113,8 +113,8 @@ static void in_parent(void)
 			tti_error_text());
 }
 
-/* Only what may be called between fork() and exec(). What could not be copied is taken away: written
- * to, it would change the parent's. */
+/* Only what may be called between fork() and exec(). What could not be copied is taken away:
+ * written to, it would change the parent's. */
 static void in_child(void)
 {
 	uint8_t *base = atomic_load(&tti_heap_place.base);
@@ -203,8 +203,8 @@ static bool has_heap(void)
 	if (heap.is_tried)
 		return heap.fd >= 0;
 	heap.is_tried = true;
-	/* Its handlers lock what closing a file needs, and ours close one: they are to run outside of
-	 * its, and so to be registered later. */
+	/* Its handlers lock what closing a file needs, and ours close one: they are to run outside
+	 * of its, and so to be registered later. */
 	tti_fork_watch();
 	if (!heap.is_watched)
 		heap.is_watched = !pthread_atfork(before_fork, in_parent, in_child);

@@ -3,11 +3,12 @@
 #define TTI_TRANSPORT_HEAP_H
 
 /* The heap of this process: memory that other processes of the host can map, as they hold its file
- * once a port has passed it to them (shm_views.c). It belongs to no communicator. There is none before
- * the first allocation, and none where limits forbid it (ulimit -v, ulimit -f) or TUTTI_SHM_HEAP is 0.
+ * once a port has passed it to them (shm_views.c). It belongs to no communicator. There is none
+ * before the first allocation, and none where limits forbid it (ulimit -v, ulimit -f) or
+ * TUTTI_SHM_HEAP is 0.
  *
- * A child that is forked has what was allocated before: the same memory, or a copy if that was asked
- * for. It cannot hand it to others; what it allocates itself is of a heap of its own.
+ * A child that is forked has what was allocated before: the same memory, or a copy if that was
+ * asked for. It cannot hand it to others; what it allocates itself is of a heap of its own.
  *
  * Errors are quiet. Threads: any. */
 
@@ -27,8 +28,8 @@ uint64_t tti_heap_limit(uint64_t wanted_bytes);
  * TUTTI_ENOMEM: the heap is full, or a limit. */
 TUTTI_CHECKED tutti_status tti_heap_alloc(size_t nbytes, void **out);
 
-/* TUTTI_EINVAL: nothing that tti_heap_alloc() gave. Of what the parent of this process allocated: it
- * stays. */
+/* TUTTI_EINVAL: nothing that tti_heap_alloc() gave. Of what the parent of this process allocated:
+ * it stays. */
 TUTTI_CHECKED tutti_status tti_heap_free(void *memory);
 
 /* What tti_heap_alloc() gave is copied when this process forks. Same errors, and TUTTI_ENOMEM. */

@@ -83,8 +83,8 @@ tutti_status tti_memfd_check(int fd, uint64_t nbytes)
 	return TUTTI_OK;
 }
 
-/* Room for one descriptor beside a message. CMSG_SPACE() rounds up, and two would fit: the kernel is
- * told CMSG_LEN(), so that it installs one and drops the others. */
+/* Room for one descriptor beside a message. CMSG_SPACE() rounds up, and two would fit: the kernel
+ * is told CMSG_LEN(), so that it installs one and drops the others. */
 #define ROOM CMSG_LEN(sizeof(int))
 union control {
 	struct cmsghdr align;

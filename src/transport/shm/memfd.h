@@ -2,8 +2,8 @@
 #ifndef TTI_TRANSPORT_MEMFD_H
 #define TTI_TRANSPORT_MEMFD_H
 
-/* Sparse files without a name that processes share: the last one that holds one frees it. Sealed, so
- * that nobody can pull the memory away under the others.
+/* Sparse files without a name that processes share: the last one that holds one frees it. Sealed,
+ * so that nobody can pull the memory away under the others.
  *
  * Errors are quiet. Threads: any. */
 

@@ -35,7 +35,8 @@ struct tti_shm_broadcast {
 	uint32_t at;                   /* where the next message was given room             */
 	struct tti_shm_entry *ring;
 	uint64_t for_all_back; /* entries of the ring that all are known to have read */
-	/* The messages of the buffer that went over the ring, a bit each, and their entries; by number. */
+	/* The messages of the buffer that went over the ring, a bit each, and their entries; by
+	 * number. */
 	uint64_t is_for_all, for_all[TTI_SHM_HELD];
 };
 
@@ -62,8 +63,8 @@ struct tti_shm_port {
 	/* Accepts members during join(), and heaps of peers after it; -1: none. */
 	int listener;
 	TTI_VEC(int) senders; /* accepted connections on which no heap has come yet */
-	/* The ranks that claim to be on this host, ascending, and our place among them. Our domain is a
-	 * part of them. */
+	/* The ranks that claim to be on this host, ascending, and our place among them. Our domain
+	 * is a part of them. */
 	int *candidate;
 	struct tti_shm_process *process; /* of each candidate */
 	int n, self;
@@ -81,8 +82,8 @@ struct tti_shm_port {
 	bool demotes;         /* then: cache lines are written for a reader that waits */
 	struct tti_shm_link
 		*unowned; /* of the last message in a bounce buffer; NULL: we have waited since */
-	/* How many messages were read here, and how many of them before the last one was written for
-	 * a reader that waits. */
+	/* How many messages were read here, and how many of them before the last one was written
+	 * for a reader that waits. */
 	uint32_t taken, taken_then;
 	uint32_t start; /* number of a ring's first message; tests start near the wrap */
 };
@@ -100,8 +101,8 @@ struct tti_shm_link {
 	struct tti_shm_room tx_room;
 	const struct tti_shm_done *tx_done;
 	struct tti_shm_doorbell *doorbell; /* the peer's */
-	/* Receiving: entries read, how many of them the peer knows of, messages of the bounce buffer
-	 * read. */
+	/* Receiving: entries read, how many of them the peer knows of, messages of the bounce
+	 * buffer read. */
 	struct tti_shm_entry *rx_ring;
 	uint32_t rx_entries, rx_entries_told;
 	uint32_t rx_bounced;
@@ -113,8 +114,8 @@ struct tti_shm_link {
 	const uint8_t *rx_bounce, *rx_broadcast;
 	struct tti_shm_done *rx_done;
 	struct tti_shm_pair *pair;
-	/* Messages of our broadcast buffer that the peer has still to read, a bit each, and the entries
-	 * that say so; by number. */
+	/* Messages of our broadcast buffer that the peer has still to read, a bit each, and the
+	 * entries that say so; by number. */
 	uint64_t out_unread;
 	uint64_t out_entry[TTI_SHM_HELD];
 };
@@ -149,8 +150,8 @@ void tti_shm_ranges_release(struct tti_shm_ranges *ranges);
 /* shm_views.c. How many bytes of each heap the n ranks of the host map, if one wants at most
  * heap_bytes of its own: each has address space for the heaps of all. */
 uint64_t tti_shm_reach_bytes(uint64_t heap_bytes, int n);
-/* Pass the heap of this process to all others of the domain, at the first call. Whether all have it.
- * Any thread. */
+/* Pass the heap of this process to all others of the domain, at the first call. Whether all have
+ * it. Any thread. */
 bool tti_shm_pass(struct tti_shm_port *port);
 /* join() is over: drop the connections that wait at the socket. */
 void tti_shm_views_begin(struct tti_shm_port *port);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of another process, copied by the kernel (process_vm_readv(2), process_vm_writev(2)).
  *
- * The kernel knows a process by its id, and gives the id of a process that has ended to another
- * one some day. So that nobody else's memory is ever read or written, each process keeps a
- * random number at an address that its card tells: a process in which the number stands there
- * is the right one. It is looked for before the first copy, and again when that was more than
- * FOUND_NS ago. In between this relies on Linux, which hands out ids in turn: an id comes back
- * only after all the others (kernel.pid_max, by default 32768 or 1024 for each processor), so not
- * within some milliseconds. */
+ * The kernel knows a process by its id, and may give the id of a process that has ended to another
+ * one. So that no other process is ever read or written, each process keeps a random number at an
+ * address that is in its card: a process that has the number there is the right one. The number is
+ * checked before the first copy, and again when that was more than FOUND_NS ago. In between this
+ * relies on Linux, which hands out ids in turn: an id comes back only after all others
+ * (kernel.pid_max, by default 32768 or 1024 for each processor), so not within some
+ * milliseconds. */
 #include "transport/shm/shm.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@ struct request {
 	size_t nbytes;
 };
 
-/* All of it, or what errno says. The kernel stops early at a page that it cannot get at, and at
- * 2 GiB; asked for the rest, it says why. */
+/* Copy all of it; false: errno. The kernel stops early at a page that it cannot access, and at 2
+ * GiB; asked for the rest, it says why. */
 static bool copy_all(const struct tti_shm_process *process, const struct request *request)
 {
 	size_t done = 0;
@@ -57,7 +57,7 @@ static bool copy_all(const struct tti_shm_process *process, const struct request
 	return true;
 }
 
-/* What errno means. */
+/* The error of a copy, from errno. */
 static tutti_status explain(const struct tti_shm_port *port, const struct tti_shm_process *process,
 			    const struct request *request)
 {
@@ -101,7 +101,7 @@ int tti_shm_copy_quietly(const struct tti_shm_process *process, void *to, uint64
 	return copy_all(process, &request) ? 0 : errno;
 }
 
-/* All who try write the same. */
+/* All ranks that try write the same number. */
 int tti_shm_copy_try(const struct tti_shm_port *port, int index)
 {
 	const struct tti_shm_process *process = &port->process[index];
@@ -115,7 +115,7 @@ int tti_shm_copy_try(const struct tti_shm_port *port, int index)
 	if (process->pid_ns != port->process[port->self].pid_ns)
 		return ESRCH;
 	error = tti_shm_copy_quietly(process, &number, process->number_at, sizeof(number));
-	/* Where that address is none, it is another process. */
+	/* A process without that address is another one. */
 	if (error == EFAULT || (!error && (!number || number != process->number)))
 		return ESRCH;
 	if (!error && !copy_all(process, &write))
@@ -126,7 +126,7 @@ int tti_shm_copy_try(const struct tti_shm_port *port, int index)
 	return !error && word != number ? EIO : error;
 }
 
-/* Whether the process with that id is still, or at all, the one of the peer. */
+/* Check that the process with that id is the one of the peer. */
 static tutti_status find_process(const struct tti_shm_port *port, struct tti_shm_process *process,
 				 const struct request *request)
 {
@@ -137,7 +137,7 @@ static tutti_status find_process(const struct tti_shm_port *port, struct tti_shm
 	if (process->found_ns && now_ns - process->found_ns < FOUND_NS)
 		return TUTTI_OK;
 	error = tti_shm_copy_quietly(process, &number, process->number_at, sizeof(number));
-	/* Where that address is none, it is another process. */
+	/* A process without that address is another one. */
 	if (error && error != EFAULT)
 		return explain(port, process, request);
 	if (!process->number || number != process->number)
@@ -173,6 +173,6 @@ tutti_status tti_shm_copy_from(struct tti_port *port, int peer, void *to, uint64
 tutti_status tti_shm_copy_to(struct tti_port *port, int peer, uint64_t to, const void *from,
 			     size_t nbytes)
 {
-	/* Only read from. */
+	/* It is only read. */
 	return copy(port, &(struct request){ WRITE, peer, (void *)(uintptr_t)from, to, nbytes });
 }

@@ -4,8 +4,8 @@
 #include "util/clock.h"
 #include "util/thread.h"
 
-/* How long to wait between arming the doorbell and the next look, some 0.7 us, and how long to sleep at
- * most: see shm_wait(). */
+/* How long to wait between arming the doorbell and the next look, some 0.7 us, and how long to
+ * sleep at most: see shm_wait(). */
 #define STORED_ROUNDS 16
 #define LONGEST_NS    (64 * TTI_NS_PER_MS)
 
@@ -16,8 +16,8 @@
 #define FIELD  (UINT32_C(4095) * ONE)
 #define STATE  (ARMED | COUNTS | FIELD)
 
-/* What a sleeper writes: which rank is to ring, or how many messages are; any rank where that does not
- * fit into the field. */
+/* What a sleeper writes: which rank is to ring, or how many messages are; any rank where that does
+ * not fit into the field. */
 static uint32_t armed_for(int place, uint32_t missing)
 {
 	if (missing > 1)
@@ -43,14 +43,14 @@ void tti_shm_doorbell_ring(const struct tti_shm_link *link, uint32_t word, bool 
 		tti_futex_wake(doorbell, 1);
 }
 
-/* Sleeping without a fence on the side of senders. A rank arms its doorbell before it sleeps; a peer that
- * then sends or reads a message rings it. A sender stores its message and then loads the doorbell, but
- * the load may overtake the store: then the sender finds the doorbell not armed, and the sleeper's last
- * look has missed the message. A processor holds a store back for less than a microsecond, mostly for
- * less than 0.2. So the first call arms the doorbell, lets that time pass and returns, for the caller to
- * look again; the second call sleeps. Where a message is missed all the same it costs one sleep.
- * Sleeping for a short time only would cost more at each call: timers that end before the next tick are
- * expensive, above all in virtual machines. */
+/* Sleeping without a fence on the side of senders. A rank arms its doorbell before it sleeps; a
+ * peer that then sends or reads a message rings it. A sender stores its message and then loads the
+ * doorbell, but the load may overtake the store: then the sender finds the doorbell not armed, and
+ * the sleeper's last look has missed the message. A processor holds a store back for less than a
+ * microsecond, mostly for less than 0.2. So the first call arms the doorbell, lets that time pass
+ * and returns, for the caller to look again; the second call sleeps. Where a message is missed all
+ * the same it costs one sleep. Sleeping for a short time only would cost more at each call: timers
+ * that end before the next tick are expensive, above all in virtual machines. */
 static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_shm_port *const port = (struct tti_shm_port *)base;

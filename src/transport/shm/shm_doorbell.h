@@ -2,16 +2,16 @@
 #ifndef TTI_TRANSPORT_SHM_DOORBELL_H
 #define TTI_TRANSPORT_SHM_DOORBELL_H
 
-/* Waking a rank that sleeps: a peer that sends to it, or has read, rings its doorbell. The word of a
- * doorbell is explained at struct tti_shm_doorbell. */
+/* Waking a rank that sleeps: a peer that sends to it, or has read, rings its doorbell. The word of
+ * a doorbell is explained at struct tti_shm_doorbell. */
 
 #include "transport/shm/shm.h"
 
 #define TTI_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define TTI_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-/* The peer's doorbell was armed when it had that word: wake the peer if it waits for this, a message of
- * ours, or, not is_message, that we have read one. */
+/* The peer's doorbell was armed when it had that word: wake the peer if it waits for this, a
+ * message of ours, or, not is_message, that we have read one. */
 __attribute__((cold)) void tti_shm_doorbell_ring(const struct tti_shm_link *link, uint32_t word,
 						 bool is_message);
 

@@ -5,20 +5,20 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* One message to several links. A message that does not fit an entry lies in the broadcast buffer once,
- * and an entry of each link says where. Where ranks share cores and a message is for all ranks of the
- * host, it is one entry of the broadcast ring, which all read: once the first rank of a core has fetched
- * the entry, the others find it in the cache of their core, and the writer writes one entry in place of
- * n - 1.
+/* One message to several links. A message that does not fit an entry lies in the broadcast buffer
+ * once, and an entry of each link says where. Where ranks share cores and a message is for all
+ * ranks of the host, it is one entry of the broadcast ring, which all read: once the first rank of
+ * a core has fetched the entry, the others find it in the cache of their core, and the writer
+ * writes one entry in place of n - 1.
  *
  *     broadcast ring of rank 0    a0 a1 a2          rank 1 is at its second message of the link,
  *     ring of the link 0 -> 1     l0 l1             and at a2: l1 has number 4, since a0, a1 and
  *                                    '- number 4    l0 went before it
  *
- * The number in an entry of a link counts the messages of both rings, so a reader knows which one is
- * next. The broadcast ring has as much room as the slowest reader has given back. The numbers have 32
- * bits and wrap: so that none is found in an entry that was written one turn before, some messages of
- * each RENEWED go over the links and write all of their entries anew. */
+ * The number in an entry of a link counts the messages of both rings, so a reader knows which one
+ * is next. The broadcast ring has as much room as the slowest reader has given back. The numbers
+ * have 32 bits and wrap: so that none is found in an entry that was written one turn before, some
+ * messages of each RENEWED go over the links and write all of their entries anew. */
 #define RENEWED (UINT32_C(1) << 20)
 
 static bool is_for_all(const struct tti_shm_port *port, int n)

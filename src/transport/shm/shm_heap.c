@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that peers can address: that of the process's heap (heap.h), and what the user had already.
+/* Memory that peers can address: the heap of the process (heap.h), and memory of the user.
  *
- * Of the heap a name is a number: where in its file. Peers map that file (shm_views.c). Memory that
- * is not of the heap has an address and nothing else. Threads of the same process use addresses as
- * they are, of the heap, or of what was registered (a range). Where the kernel copies between all
- * processes of the domain (shm_copy.c), any memory has a name. */
+ * A name in the heap is an offset in its file, which peers map (shm_views.c). Memory outside the
+ * heap has only an address. Threads of one process use addresses as they are, in the heap or in
+ * registered ranges. Where the kernel copies between all processes of the domain (shm_copy.c), any
+ * memory has a name. */
 #include "transport/shm/shm.h"
 
 #include <string.h>

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who shares memory with whom, found out by trying.
  *
- * Every rank listens on a socket of a random name in the abstract name space from
- * open() to the end of its join(), so during join() a connect() says at once, and
- * without anybody's help, whether two ranks can reach each other (same kernel, same
- * network namespace) and, by the socket's credentials, whether they are the same
- * user. Both are equivalence relations, so
- *   - a rank whose lower candidates cannot be reached leads a group;
- *   - its members are exactly the higher candidates it can reach;
- *   - the lowest candidate that a member can reach is its leader.
- * Nobody has to wait for somebody who will not come.
+ * Every rank listens on a socket of a random name in the abstract name space from open() to the end
+ * of its join(). So during join() a connect() says at once, without help, whether two ranks reach
+ * each other (same kernel, same network namespace), and the credentials of the socket say whether
+ * they are the same user. Both are equivalence relations, so
+ *   - a rank that reaches none of its lower candidates leads a group;
+ *   - its members are exactly the higher candidates that it reaches;
+ *   - the lowest candidate that a member reaches is its leader.
+ * No rank waits for one that will not come.
  *
- * The leader makes the segment and serves its members one after the other, over
- * a new connection to each one's socket:
+ * The leader makes the segment and serves its members one after the other, over a new connection to
+ * the socket of each:
  *
  *     leader                                        member
  *     handshake of boot/auth.h: both prove the secret
@@ -24,8 +23,8 @@
  *     checks probe, writes answer
  *     1 byte                                   ->   checks answer
  *
- * A member keeps its own connection to the leader's socket, which is never
- * accepted: it breaks when the leader gives up. After join() the socket is where heaps are passed to
+ * A member keeps a connection of its own to the socket of the leader, which never accepts it: it
+ * breaks when the leader gives up. After join() peers pass their heaps to the socket
  * (shm_views.c). */
 #include "transport/shm/shm.h"
 
@@ -79,7 +78,7 @@ static tutti_status wait_fds(struct pollfd *fds, nfds_t n, int64_t deadline_ns,
 	}
 }
 
-/* The same, but patient with one that is overrun. */
+/* tti_shm_reach(), but patient with a socket that is overrun. */
 static tutti_status reach_patiently(const struct tti_shm_port *port,
 				    const struct tti_shm_card *card, int64_t deadline_ns, int *fd)
 {
@@ -97,8 +96,8 @@ static tutti_status reach_patiently(const struct tti_shm_port *port,
 	}
 }
 
-/* Going on with this peer failed. One that goes when we are told to stop was told so as well, and
- * may be seen to go first. */
+/* Going on with this peer failed. When we are told to stop the peer is, too, and we may see it go
+ * first. */
 static tutti_status fail_with(struct tti_shm_port *port, tutti_status status, int peer,
 			      const char *what)
 {
@@ -167,8 +166,8 @@ static tutti_status enter(struct tti_shm_port *port, int leader, int fd, int64_t
 	return TUTTI_OK;
 }
 
-/* Serve a member over a connection that exists for that only: it never waits mute
- * among those of strangers. */
+/* Serve a member over a connection that exists for that only, so that it never waits among those of
+ * strangers. */
 static tutti_status serve_at(struct tti_shm_port *port, int index, const struct tti_card *cards,
 			     int64_t deadline_ns)
 {
@@ -184,7 +183,7 @@ static tutti_status serve_at(struct tti_shm_port *port, int index, const struct 
 	return st;
 }
 
-/* Which of the higher candidates can be reached: into is_member[n]. */
+/* Find the higher candidates that can be reached: into is_member[n]. */
 static tutti_status find_members(struct tti_shm_port *port, const struct tti_card *cards,
 				 bool *is_member, int *nmembers)
 {
@@ -240,7 +239,7 @@ struct pending {
 	struct tti_auth auth;
 };
 
-/* Take whoever knocks and is the same user; the oldest makes room. */
+/* Accept a connection of the same user; the oldest pending one makes room. */
 static tutti_status let_in(struct tti_shm_port *port, struct pending *pending, int *n)
 {
 	int fd = tti_fork_accept(port->listener, NULL, NULL);
@@ -266,7 +265,7 @@ static tutti_status let_in(struct tti_shm_port *port, struct pending *pending, i
 	return TUTTI_OK;
 }
 
-/* Go on with a pending connection. Whether it is the leader, and proven. */
+/* Go on with a pending connection; whether it is the leader, and proven. */
 static bool hear(const struct tti_shm_port *port, int leader, struct pending *pending)
 {
 	const tutti_status st = tti_auth_step(&pending->auth, pending->fd);
@@ -339,7 +338,7 @@ static tutti_status follow(struct tti_shm_port *port, int leader, int line, int6
 	return fail_with(port, st, leader, "following");
 }
 
-/* The cards of this host by what they say; slots as the most modest wants them. */
+/* List the ranks of this host by their cards. The smallest slots of all are taken. */
 static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_card *cards)
 {
 	const struct tti_shm_card own = tti_shm_card_get(cards, port->base.rank);
@@ -389,8 +388,8 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 	return TUTTI_OK;
 }
 
-/* The lowest candidate to be reached, and a connection there (-1: it is overrun);
- * our own place: there is none below us. */
+/* Find the lowest candidate that can be reached, and connect to it (-1: it is overrun); our own
+ * place: there is none below us. */
 static tutti_status find_leader(const struct tti_shm_port *port, const struct tti_card *cards,
 				int *index, int *fd)
 {

@@ -5,8 +5,8 @@
 
 #include "util/error.h"
 
-/* The reader gives entries of short messages back in quarters of a ring, so that the cache line of its
- * counter moves rarely. */
+/* The reader gives entries of short messages back in quarters of a ring, so that the cache line of
+ * its counter moves rarely. */
 #define TELL_EVERY (TTI_SHM_RING / 4)
 
 /* How many cache lines of the next message are fetched while its writer waits. */
@@ -62,8 +62,8 @@ static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes, size_t whole
 			return NULL;
 	}
 	link->tx_at = at;
-	/* Not where several messages are sent in a row: their writer is ahead of the reader, and writing
-	 * for a reader takes a little longer. */
+	/* Not where several messages are sent in a row: their writer is ahead of the reader, and
+	 * writing for a reader takes a little longer. */
 	link->base.is_awaited = link->port->demotes && lines <= TTI_AWAITED_BYTES / TTI_SHM_LINE &&
 				link->port->taken != link->port->taken_then;
 	return tti_shm_room_at(&link->tx_room, link->tx_bounce, at, lines);
@@ -124,8 +124,8 @@ static inline void own(const uint8_t *entry)
 #endif
 }
 
-/* A cache line that a peer has read must be fetched before it is written. This rank can only wait, so it
- * fetches the lines of the next message now, taking it to be as long as the last one. */
+/* A cache line that a peer has read must be fetched before it is written. This rank can only wait,
+ * so it fetches the lines of the next message now, taking it to be as long as the last one. */
 __attribute__((noinline)) static void own_next(struct tti_shm_port *port)
 {
 	const struct tti_shm_link *const link = port->unowned;
@@ -141,8 +141,8 @@ __attribute__((noinline)) static void own_next(struct tti_shm_port *port)
 		own(link->tx_bounce + (size_t)(at + i) * TTI_SHM_LINE);
 }
 
-/* The next message, NULL: it is not there yet. It is on the link's ring or on the broadcast ring: the
- * entries of the link have numbers that count the messages of both. */
+/* The next message, NULL: it is not there yet. It is on the link's ring or on the broadcast ring:
+ * the entries of the link have numbers that count the messages of both. */
 static const struct tti_shm_entry *next_entry(const struct tti_shm_link *link)
 {
 	const struct tti_shm_entry *const entry = &link->rx_ring[link->rx_entries % TTI_SHM_RING];

@@ -10,7 +10,8 @@
  * Through slots both put their source into their own slots piece by piece and take the other's
  * pieces out of the other's. The slots are a part of the broadcasts, as nothing was sent yet.
  *
- * Both ranks give up after TTI_SHM_MEASURE_MS: nobody waits for one that is gone or gets no core. */
+ * Both ranks give up after TTI_SHM_MEASURE_MS: nobody waits for one that is gone or gets no
+ * core. */
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>

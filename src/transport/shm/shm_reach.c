@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may be on this host: the card, the socket of a rank, and getting there. */
+/* Which ranks may be on this host: the card of a rank, its socket, and connecting to it. */
 #include "transport/shm/shm.h"
 
 #include <errno.h>
@@ -97,8 +97,8 @@ static int open_socket(void)
 	return tti_fork_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
 }
 
-/* Different in every process, also in one that was forked: 0 where it cannot be had. Kept where
- * *at says for as long as the process lives. */
+/* A random number of this process, another one in each child; 0: it cannot be had. It stays at *at
+ * as long as the process lives. */
 static uint64_t process_number(uint64_t *at)
 {
 	static struct {
@@ -128,8 +128,8 @@ int tti_shm_ptrace_scope(void)
 	return *text ? atoi(text) : -1;
 }
 
-/* Yama lets one process in, and all that descend from it: of a job's launcher, no others than its
- * ranks. Whether that helped is tried (shm_trial.h). It lasts as long as the process. */
+/* Let Yama give access to TUTTI_PTRACER and its descendants: with the launcher of the job, to its
+ * ranks alone. Whether that helped is tried (shm_trial.h). It lasts as long as the process. */
 static void let_in(const struct tti_shm_port *port)
 {
 	if (port->config.ptracer && port->config.reach != TTI_WISH_SLOTS &&

@@ -11,18 +11,19 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* A writer goes round in TTI_SHM_ROUND_BYTES of the buffer where its rank has a core, and in no more, which the cache
- * that all cores share would keep less well. Where ranks share cores it is twice as much for all ranks of a core
- * together. A broadcast buffer takes turns in its slots there, as its first reader on a core brings a message into
- * the cache of that core; but short messages go round in more, so that their writer can be far ahead: that saves a
- * context switch for every two messages.
+/* A writer goes round in TTI_SHM_ROUND_BYTES of the buffer where its rank has a core, and in no
+ * more, which the cache that all cores share would keep less well. Where ranks share cores it is
+ * twice as much for all ranks of a core together. A broadcast buffer takes turns in its slots
+ * there, as its first reader on a core brings a message into the cache of that core; but short
+ * messages go round in more, so that their writer can be far ahead: that saves a context switch for
+ * every two messages.
  *
- * How much is under way: two pieces of a call, or as many short messages as take no more room. All links of a rank
- * together have little under way, or what is read late has left the caches of its writer. Long broadcasts have
- * their slots and no more.
+ * How much is under way: two pieces of a call, or as many short messages as take no more room. All
+ * links of a rank together have little under way, or what is read late has left the caches of its
+ * writer. Long broadcasts have their slots and no more.
  *
- * Where a reader comes late both ranks switch context for each slot, so up to TTI_SHM_LATE_BYTES are under way. A
- * buffer is that long for this case; its memory is allocated as it is used. */
+ * Where a reader comes late both ranks switch context for each slot, so up to TTI_SHM_LATE_BYTES
+ * are under way. A buffer is that long for this case; its memory is allocated as it is used. */
 #define FLIGHT_BYTES (UINT32_C(256) << 10) /* of all links of a rank                */
 #define FLIGHT_MOST  (UINT32_C(128) << 10)
 #define FLIGHT_LEAST (UINT32_C(16) << 10)
@@ -97,8 +98,8 @@ static bool is_short(uint32_t lines)
 	return lines <= SHORT_BYTES / TTI_SHM_LINE;
 }
 
-/* Whether one more message may be under way. Pieces may have as much under way together as the messages
- * that they are pieces of, so that cutting does not hold up the sender. */
+/* Whether one more message may be under way. Pieces may have as much under way together as the
+ * messages that they are pieces of, so that cutting does not hold up the sender. */
 static bool may_fly(const struct tti_shm_room *room, uint32_t lines, uint64_t whole)
 {
 	const uint64_t wholes = whole > lines ? whole * room->slots : 0;
@@ -171,10 +172,10 @@ __attribute__((noinline, cold)) void tti_shm_room_is_free(struct tti_shm_room *r
 	room->full_since_ns = 0;
 }
 
-/* The first touch of a page costs its writer and its reader some microseconds. In one call for many pages
- * each costs half of that or less, and the reader maps many at once. So as many pages as there are already
- * are brought in ahead, within the round: never more than twice as many as are used. An older kernel
- * refuses, and pages come as they are touched. */
+/* The first touch of a page costs its writer and its reader some microseconds. In one call for many
+ * pages each costs half of that or less, and the reader maps many at once. So as many pages as
+ * there are already are brought in ahead, within the round: never more than twice as many as are
+ * used. An older kernel refuses, and pages come as they are touched. */
 __attribute__((noinline, cold)) void tti_shm_room_bring(struct tti_shm_room *room, uint8_t *buffer,
 							uint32_t end)
 {

@@ -2,21 +2,21 @@
 #ifndef TTI_TRANSPORT_SHM_ROOM_H
 #define TTI_TRANSPORT_SHM_ROOM_H
 
-/* The allocator of a buffer of shared memory: where in it the messages of its one writer lie. A message
- * takes as many cache lines as it needs, in one piece; the next message begins on a page behind it, and
- * behind the end the allocator goes on at the beginning.
+/* The allocator of a buffer of shared memory: where in it the messages of its one writer lie. A
+ * message takes as many cache lines as it needs, in one piece; the next message begins on a page
+ * behind it, and behind the end the allocator goes on at the beginning.
  *
  *     | 5 5 5 . . . 3 3 3 . 4 4 . |     3 is the oldest, 6 fits before it or not at all
  *             ^ next                    (what is left at the end is skipped)
  *
- * Only the writer keeps this: a message says at which cache line it begins, and the readers say how many
- * of the oldest messages they have read.
+ * Only the writer keeps this: a message says at which cache line it begins, and the readers say how
+ * many of the oldest messages they have read.
  *
- * The allocator goes round in much of the buffer although few messages are under way at a time: a cache
- * line costs least to write again once the reader's caches have evicted it. A reader whose core also does
- * other work reads for a while, and then not for milliseconds. Once it has come late, as much as the
- * buffer holds may be under way, so that the two take turns less often. A reader that has never come, as
- * where two ranks both send first, gets no more than others.
+ * The allocator goes round in much of the buffer although few messages are under way at a time: a
+ * cache line costs least to write again once the reader's caches have evicted it. A reader whose
+ * core also does other work reads for a while, and then not for milliseconds. Once it has come
+ * late, as much as the buffer holds may be under way, so that the two take turns less often. A
+ * reader that has never come, as where two ranks both send first, gets no more than others.
  *
  * Owner: embedded. Threads: the port's. */
 
@@ -42,7 +42,8 @@ struct tti_shm_room {
 	/* Messages are numbered; those from oldest on, held of them, are not read yet. */
 	uint32_t oldest, held;
 	uint32_t begin[TTI_SHM_HELD], lines[TTI_SHM_HELD]; /* by number */
-	/* Since when there has been no room, with `unread` as the oldest message; 0: there is room. */
+	/* Since when there has been no room, with `unread` as the oldest message; 0: there is
+	 * room. */
 	int64_t full_since_ns;
 	int64_t late_until_ns; /* until then the reader counts as one that comes late */
 	uint32_t unread;
@@ -52,8 +53,8 @@ struct tti_shm_room {
 /* Bytes of a buffer for `slots` messages of slot_bytes, of one of n ranks. */
 size_t tti_shm_room_bytes(size_t slot_bytes, int slots, int n);
 
-/* A buffer of nbytes <= TTI_SHM_LINE * 2^30, for messages of at most slot_bytes, of one of n ranks on so
- * many cores. is_shared: all others read it. `start`: number of the first message. */
+/* A buffer of nbytes <= TTI_SHM_LINE * 2^30, for messages of at most slot_bytes, of one of n ranks
+ * on so many cores. is_shared: all others read it. `start`: number of the first message. */
 void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, size_t slot_bytes, int slots,
 		       int n, int cores, bool is_shared, uint32_t start);
 
@@ -62,13 +63,13 @@ static inline uint32_t tti_shm_lines(size_t nbytes)
 	return nbytes ? (uint32_t)((nbytes + TTI_SHM_LINE - 1) / TTI_SHM_LINE) : 1;
 }
 
-/* Where a message of so many lines goes; TTI_SHM_FULL: nowhere before more messages are read. The answer
- * stays the same until tti_shm_room_take(), whatever is given back. `whole` > lines: the message is a
- * piece of what would be one message of so many lines. */
+/* Where a message of so many lines goes; TTI_SHM_FULL: nowhere before more messages are read. The
+ * answer stays the same until tti_shm_room_take(), whatever is given back. `whole` > lines: the
+ * message is a piece of what would be one message of so many lines. */
 uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t lines, uint32_t whole);
 
-/* The same where tti_shm_room_find() has found nothing though all that is read was given back: while the
- * reader comes late, any place in the buffer will do. */
+/* The same where tti_shm_room_find() has found nothing though all that is read was given back:
+ * while the reader comes late, any place in the buffer will do. */
 uint32_t tti_shm_room_find_far(struct tti_shm_room *room, uint32_t lines);
 
 /* There is room again: how long there was none tells whether the reader comes late. */

@@ -15,13 +15,14 @@
  *     pair: done of 0 | done of 1 | ring 0 | ring 1 | bounce buffer 0 | bounce buffer 1
  *
  * The writer of a buffer chooses where in it a message lies (shm_room.h). lo writes direction 0, hi
- * direction 1, but for `done`, which the reader writes. Memory that is not touched costs nothing; the
- * one who writes touches first, and so chooses the NUMA node.
+ * direction 1, but for `done`, which the reader writes. Memory that is not touched costs nothing;
+ * the one who writes touches first, and so chooses the NUMA node.
  *
  * A rank is named here by its place among the candidates of the host (0 .. n-1), which all compute
  * alike from the cards. Errors are quiet: the callers know which ranks are concerned.
  *
- * Owner: tti_shm_seg_release(). The file has no name: it ends with the last process that has it open.
+ * Owner: tti_shm_seg_release(). The file has no name: it ends with the last process that has it
+ * open.
  * Threads: the struct belongs to one thread, the memory to all. */
 
 #include <stdatomic.h>
@@ -65,9 +66,10 @@ struct tti_shm_pair {
 };
 
 /* word: how often it was rung << 14 | a field << 2 | whether the field counts << 1 | whether armed.
- * A field that counts is the number of messages to come; else it is the place + 1 of the rank that is
- * to ring, or 0 for any. The sleeping rank arms its doorbell; a peer that rings disarms it, or takes one
- * off the messages to come. probe and answer prove at join that the memory is really shared. */
+ * A field that counts is the number of messages to come; else it is the place + 1 of the rank that
+ * is to ring, or 0 for any. The sleeping rank arms its doorbell; a peer that rings disarms it, or
+ * takes one off the messages to come. probe and answer prove at join that the memory is really
+ * shared. */
 struct tti_shm_doorbell {
 	_Alignas(128) _Atomic uint32_t word;
 	_Atomic uint64_t probe, answer;
@@ -97,8 +99,8 @@ TUTTI_CHECKED tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n
 TUTTI_CHECKED tutti_status tti_shm_seg_map(const struct tti_shm_seg *seg, uint64_t at,
 					   size_t nbytes, void **out);
 
-/* seg->layout is set, the rest is zero. Create the file; or map the file of another rank, whose fd is
- * taken, also on failure. */
+/* seg->layout is set, the rest is zero. Create the file; or map the file of another rank, whose fd
+ * is taken, also on failure. */
 TUTTI_CHECKED tutti_status tti_shm_seg_create(struct tti_shm_seg *seg);
 TUTTI_CHECKED tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd);
 

@@ -13,8 +13,8 @@
 #include "util/strbuf.h"
 #include "util/thread.h"
 
-/* The kernel's way is taken where it is faster by a tenth: a difference that is smaller may be
- * gone by the next run. In percent. */
+/* Copies by the kernel are used where they are faster by a tenth: a smaller difference may be gone
+ * in the next run. In percent. */
 #define MARGIN UINT64_C(110)
 
 /* -- Trying ---------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static uint32_t state_of(const struct tti_shm_port *port, int index)
 				    memory_order_acquire);
 }
 
-/* The member that is `distance` places behind that one, round and round. */
+/* The member that is `distance` places behind that one, in a circle. */
 static int member_behind(const struct tti_shm_port *port, int index, int distance)
 {
 	while (distance > 0) {
@@ -52,9 +52,9 @@ void tti_shm_trial_begin(struct tti_shm_port *port, const bool *is_member)
 					      TTI_SHM_MEMBER, memory_order_release);
 }
 
-/* What refuses is a property of a process (what it may do, who may look into it), or of a set of
- * processes (a namespace, a tree). By powers of two each rank is tried from both sides, and
- * each of two sets of neighbours has a rank that tries one of the other. */
+/* A copy is refused because of a process (what it may do, which processes may access it), or of a
+ * set of processes (a namespace, a tree). With distances that are powers of two each rank is tried
+ * from both sides, and of two sets of neighbours each has a rank that tries one of the other. */
 void tti_shm_trial_run(struct tti_shm_port *port)
 {
 	struct tti_shm_trial *trial = tti_shm_seg_trial(&port->seg, port->self);
@@ -77,7 +77,7 @@ void tti_shm_trial_run(struct tti_shm_port *port)
 
 /* -- Deciding -------------------------------------------------------------- */
 
-/* On another core, whose threads share its caches. */
+/* Whether that rank is on another core than this one; threads of a core share its caches. */
 static bool is_elsewhere(const struct tti_shm_trial *trial)
 {
 	const int own = sched_getcpu();
@@ -98,7 +98,7 @@ bool tti_shm_trial_measures(const struct tti_shm_port *port, int index)
 	return index == last || is_elsewhere(tti_shm_seg_trial(&port->seg, index));
 }
 
-/* The first that was refused; false: nobody. */
+/* Find the first rank that was refused; false: there is none. */
 static bool find_refusal(const struct tti_shm_port *port, struct tti_shm_agreement *out)
 {
 	for (int index = 0; index < port->n; index++) {
@@ -205,7 +205,7 @@ static void explain(const struct tti_shm_port *port, const struct tti_shm_agreem
 	snprintf(buf, size, "%s", "");
 }
 
-/* By the first rank of each host: which ranks, how, and why. */
+/* Log which ranks share memory, how, and why: by the first rank of each host. */
 static void report(const struct tti_shm_port *port, const char *why)
 {
 	static const char *const ways[] = {

@@ -2,9 +2,9 @@
 #ifndef TTI_TRANSPORT_SHM_TRIAL_H
 #define TTI_TRANSPORT_SHM_TRIAL_H
 
-/* How ordinary memory of the ranks of a domain is reached: whether the kernel lets them copy
- * from each other is tried by each rank while it joins, whether that is faster than slots is
- * measured by the leader and one member, and the leader decides for all.
+/* How the ranks of a domain reach ordinary memory of each other. Each rank tries while it joins
+ * whether the kernel lets it copy from others, the leader and one member measure whether that is
+ * faster than slots, and the leader decides for all.
  *
  *     leader                                  member
  *     who is a member  ->  segment
@@ -30,12 +30,12 @@ enum tti_shm_state {
 	TTI_SHM_REFUSED,
 };
 
-/* Of each rank, which writes it, but that the leader makes it a member. */
+/* The trial of one rank, which writes it, except that the leader makes it a member. */
 struct tti_shm_trial {
 	_Alignas(128) _Atomic uint32_t state; /* enum tti_shm_state */
 	int32_t peer, error;                  /* refused: whose memory, and errno */
-	/* While it measures: what it copies from; how often it came to a meeting; pieces that it
-	 * has put into its slots and taken out of the other's; that it gives up. */
+	/* While it measures: its source; how often it came to a meeting; pieces that it has put
+	 * into its slots and taken out of those of the other rank; whether it gives up. */
 	uint64_t source;
 	int64_t began_ns; /* the copy of this round */
 	_Alignas(128) _Atomic uint32_t met, put, taken, gave_up;
@@ -50,7 +50,7 @@ enum tti_shm_why {
 	TTI_SHM_UNMEASURED, /* the two ranks did not get their cores in time  */
 };
 
-/* Of all; the leader writes it. */
+/* The decision for all; the leader writes it. */
 struct tti_shm_agreement {
 	_Alignas(128) _Atomic uint32_t why; /* enum tti_shm_why, 0: not yet        */
 	uint32_t plain;                     /* enum tti_reach                      */
@@ -59,22 +59,22 @@ struct tti_shm_agreement {
 	struct tti_reach_figures figures;
 };
 
-/* The leader's: the members are known (by candidate), itself among them. */
+/* At the leader: the members are known (by candidate), itself among them. */
 void tti_shm_trial_begin(struct tti_shm_port *port, const bool *is_member);
 
 /* Try to read and to write memory of the ranks 1, 2, 4 ... places to the right. */
 void tti_shm_trial_run(struct tti_shm_port *port);
 
-/* The leader's: whether it measures with that member: the first on another core than its own, as two that
- * share one copy one after the other; else the last. */
+/* At the leader: whether it measures with that member. It takes the first on another core, as two
+ * ranks of one core copy one after the other; else the last. */
 bool tti_shm_trial_measures(const struct tti_shm_port *port, int index);
 
-/* shm_measure.c. Both ranks call it; the leader keeps the figures. Some 1.5 ms; none after
- * TTI_SHM_MEASURE_MS, where others use their cores. */
+/* shm_measure.c. Both ranks call it, the leader keeps the figures. It takes some 1.5 ms, and gives
+ * up after TTI_SHM_MEASURE_MS, where others use the cores. */
 #define TTI_SHM_MEASURE_MS 20
 void tti_shm_measure(struct tti_shm_port *port, int index, bool leads);
 
-/* The leader's, once all members have tried. */
+/* At the leader, once all members have tried. */
 void tti_shm_trial_decide(struct tti_shm_port *port);
 
 /* As transport.h says. */

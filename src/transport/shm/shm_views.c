@@ -2,13 +2,13 @@
 /* Heaps of other processes, mapped here.
  *
  * A rank passes its heap to the other processes of the host when it first names memory of it: it
- * connects to the socket that each rank keeps from join() on, and sends the descriptor of the heap's
- * file. The kernel keeps it there, so nobody need be listening. The peer takes it when it is first
- * given a name of that heap, which comes later by other ways. What comes is known by a random key
- * which the ranks' cards told over the bootstrap; it is taken of the same user only.
+ * connects to the socket that each rank keeps from join() on, and sends the descriptor of the file
+ * of the heap. The kernel keeps the descriptor until the peer takes it, which happens when the peer
+ * is first given a name in that heap. A random key, which was in the card of the sender, identifies
+ * it; only descriptors of the same user are taken.
  *
- * A process maps a heap once for all its ports: all of its address space, but without access to
- * what nobody has named yet, so that a process that locks its memory does not touch it all. */
+ * A process maps a heap once for all its ports, with its whole address space, but without access to
+ * what nobody has named yet, so that a process that locks its memory does not touch all of it. */
 #include "transport/shm/shm.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* All heaps that a process maps: half of 47 bits of address space. */
+/* For all heaps that a process maps: half of 47 bits of address space. */
 #define HEAPS_MOST (UINT64_C(64) << 40)
 
 #define STEP (UINT64_C(64) << 20) /* access is given in such steps */
@@ -42,9 +42,9 @@ struct tti_shm_view {
 	uint64_t number;
 	uint64_t nbytes; /* mapped: as much as the ports may reach */
 	uint8_t *base;
-	_Atomic uint64_t open_bytes; /* from the base on there is access to so many */
+	_Atomic uint64_t open_bytes; /* bytes from the base on that can be accessed */
 	int users;
-	int pid; /* of this process: a child has what this says, but not the mapping */
+	int pid; /* of this process: a child has this struct, but not the mapping */
 };
 
 static struct {
@@ -69,7 +69,7 @@ static bool is_own(const struct tti_shm_port *port, int index)
 
 /* -- Passing ---------------------------------------------------------------- */
 
-/* Nobody of this user at the socket: the candidate is not in our domain, or dead. */
+/* Nobody of this user at the socket is no error: the candidate is not in our domain, or dead. */
 static tutti_status pass_to(const struct tti_shm_process *to, const struct parcel *parcel, int file)
 {
 	tutti_status st;
@@ -161,7 +161,7 @@ static tutti_status map_view(int fd, uint64_t number, uint64_t nbytes, struct tt
 				      "TUTTI_SHM_HEAP makes it smaller)",
 				      (unsigned long long)nbytes);
 	}
-	/* A child has no use for it, and would keep the memory of ranks that are gone. */
+	/* A child does not need it, and would keep the memory of ranks that are gone. */
 	(void)madvise(base, nbytes, MADV_DONTFORK);
 	(void)madvise(base, nbytes, MADV_DONTDUMP);
 	*view = (struct tti_shm_view){
@@ -213,7 +213,7 @@ static tutti_status open_view(struct tti_shm_view *view, uint64_t nbytes)
 
 /* -- Taking ------------------------------------------------------------------- */
 
-/* Who sent it; NULL: nobody whom we know. */
+/* The process that sent it; NULL: unknown. */
 static struct tti_shm_process *find_sender(struct tti_shm_port *port, const struct parcel *parcel)
 {
 	const int index = parcel->rank < (uint64_t)port->base.nranks
@@ -244,8 +244,8 @@ static tutti_status take_parcel(struct tti_shm_port *port, const struct parcel *
 	return st;
 }
 
-/* A connection whose sender may be between connect() and sendmsg(): TUTTI_AGAIN, there is nothing on it
- * yet. What says something else is dropped. */
+/* Take a heap from a connection. TUTTI_AGAIN: nothing has come, as the sender is between connect()
+ * and sendmsg(). Anything else that comes is dropped. */
 static tutti_status take_one(struct tti_shm_port *port, int fd)
 {
 	struct parcel parcel;
@@ -257,7 +257,8 @@ static tutti_status take_one(struct tti_shm_port *port, int fd)
 	return st == TUTTI_OK ? take_parcel(port, &parcel, file) : TUTTI_OK;
 }
 
-/* Those of this user. No more of them stay open than ranks can send: strangers' are the older ones. */
+/* Accept connections of this user. take_all() keeps no more open than ranks can send, and drops the
+ * oldest. */
 static tutti_status accept_all(struct tti_shm_port *port)
 {
 	for (;;) {
@@ -285,7 +286,8 @@ static void drop_sender(struct tti_shm_port *port, size_t i)
 		(port->senders.n - i) * sizeof(*port->senders.at));
 }
 
-/* All that has come. One that cannot be mapped keeps nobody from the others; the first error is told. */
+/* Take all that has come. A heap that cannot be mapped does not stop the others; returns the first
+ * error. */
 static tutti_status take_all(struct tti_shm_port *port)
 {
 	tutti_status first = port->listener >= 0 ? accept_all(port) : TUTTI_OK;
@@ -305,7 +307,7 @@ static tutti_status take_all(struct tti_shm_port *port)
 
 void tti_shm_views_begin(struct tti_shm_port *port)
 {
-	/* Connections of join(): nobody passes a heap before all are done with it. */
+	/* They are of join(): no rank passes a heap before all have joined. */
 	(void)!take_all(port);
 	while (port->senders.n)
 		drop_sender(port, port->senders.n - 1);
