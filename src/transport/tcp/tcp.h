@@ -34,9 +34,9 @@
  *     HELLO (this connection is used)        ->
  *     link is up                                 link is up
  *
- * A link that is up is made of lanes. conn[i] is the connection of lane i, NULL while there is none. Each
- * message travels whole on one lane. Lanes join (tti_tcp_lane_joins) once there is much to send, and leave
- * (tti_tcp_lane_leaves), but for the last lane: its end is the end of the peer.
+ * A link that is up is made of lanes. conn[i] is the connection of lane i, NULL while there is
+ * none. Each message travels whole on one lane. Lanes join (tti_tcp_lane_joins) once there is much
+ * to send, and leave (tti_tcp_lane_leaves), but for the last lane: its end is the end of the peer.
  *
  *     data path                                  connector (tcp_lane.c)
  *     much was moved: tti_tcp_lanes_want()   ->
@@ -45,8 +45,8 @@
  *                     tti_tcp_lanes_lost()   ->  dials again, with backoff
  *                                            <-  tti_tcp_lane_joins()
  *
- * Owner: the port owns links and connections. A connection that ends is freed at the end of progress
- * (tti_tcp_conn_reap), as events may still name it. Threads: one at a time per port. */
+ * Owner: the port owns links and connections. A connection that ends is freed at the end of
+ * progress (tti_tcp_conn_reap), as events may still name it. Threads: one at a time per port. */
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -64,8 +64,8 @@
 #define TTI_TCP_SOCKETS_MOST 16 /* of one pair of NICs                     */
 #define TTI_TCP_LANES_MOST   16 /* of a link; index < TTI_TCP_LANES_MOST   */
 
-/* With up to TTI_TCP_FEW connections, reading the one that is asked for costs less than asking epoll first,
- * and only one in TTI_TCP_SKIP calls of progress asks epoll. */
+/* With up to TTI_TCP_FEW connections, reading the one that is asked for costs less than asking
+ * epoll first, and only one in TTI_TCP_SKIP calls of progress asks epoll. */
 #define TTI_TCP_FEW  4
 #define TTI_TCP_SKIP 32
 
@@ -124,8 +124,8 @@ struct tti_tcp_dial {
 	bool final[TTI_TCP_ADDRS_MOST + 1];            /* trying again is of little use */
 };
 
-/* The header of a staged message is right before its payload, so that a frame is one piece; the payload
- * begins on a cache line. */
+/* The header of a staged message is right before its payload, so that a frame is one piece; the
+ * payload begins on a cache line. */
 #define TTI_TCP_STAGE_PAYLOAD 64
 #define TTI_TCP_STAGE_SMALL   (TTI_TCP_STAGE_PAYLOAD + TTI_TCP_SMALL)
 
@@ -156,9 +156,9 @@ struct tti_tcp_link {
 	uint64_t nonce;
 	size_t pages_bytes; /* see pages */
 
-	/* Lanes: conn[i] may always be NULL. nconns of lanes 0 .. nlanes-1 are up. Once the link is up,
-	 * nconns 0 says that the peer is gone: the last connection stays in conn[], for what it has
-	 * received. */
+	/* Lanes: conn[i] may always be NULL. nconns of lanes 0 .. nlanes-1 are up. Once the link is
+	 * up, nconns 0 says that the peer is gone: the last connection stays in conn[], for what it
+	 * has received. */
 	struct tti_tcp_conn *conn[TTI_TCP_LANES_MOST];
 	struct tti_tcp_lane lane[TTI_TCP_LANES_MOST];
 	int nconns, nlanes;
@@ -293,18 +293,20 @@ void tti_tcp_accept_expire(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 
 /* -- tcp_lane.c -------------------------------------------------------------- */
 
-/* Find and open the lanes that are missing. Called once per link, on both sides, when much is moved or all
- * lanes are asked for; the lower rank can only wait. Does not block. */
+/* Find and open the lanes that are missing. Called once per link, on both sides, when much is moved
+ * or all lanes are asked for; the lower rank can only wait. Does not block. */
 void tti_tcp_lanes_want(struct tti_tcp_link *link);
 
-/* Lane `index` has just left, others are up: the connector opens it again, as long as the link is up. */
+/* Lane `index` has just left, others are up: the connector opens it again, as long as the link is
+ * up. */
 void tti_tcp_lanes_lost(struct tti_tcp_link *link, int index);
 
 /* Time has passed. Returns when to call this again. */
 int64_t tti_tcp_lanes_timer(struct tti_tcp_link *link, int64_t now);
 
 /* Something happened on an attempt to open a lane. true: both sides are proven, and the caller
- * passes the connection to tti_tcp_lane_joins() and what that returned to tti_tcp_lanes_opened(). */
+ * passes the connection to tti_tcp_lane_joins() and what that returned to
+ * tti_tcp_lanes_opened(). */
 bool tti_tcp_lanes_event(struct tti_tcp_conn *conn);
 void tti_tcp_lanes_opened(struct tti_tcp_conn *conn, tutti_status joined);
 
@@ -364,12 +366,14 @@ static inline bool tti_tcp_has_others(const struct tti_tcp_link *link,
 	return link->nconns > tti_tcp_conn_counts(conn);
 }
 
-/* Make `conn`, which both sides have proven (state PROVEN, pass and link set), lane conn->pass.index of a
- * link that is UP. An open lane of that number leaves. Takes the connection, also on failure. */
+/* Make `conn`, which both sides have proven (state PROVEN, pass and link set), lane
+ * conn->pass.index of a link that is UP. An open lane of that number leaves. Takes the connection,
+ * also on failure. */
 TUTTI_CHECKED tutti_status tti_tcp_lane_joins(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
 
-/* Give up one lane of several: close it, send again on other lanes what the peer has not released, call
- * tti_tcp_lanes_lost() unless the peer leaves. Nothing happens to the last lane. `why` is copied. */
+/* Give up one lane of several: close it, send again on other lanes what the peer has not released,
+ * call tti_tcp_lanes_lost() unless the peer leaves. Nothing happens to the last lane. `why` is
+ * copied. */
 void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why);
 
 /* Note the addresses at both ends of a lane that is up. */
@@ -380,16 +384,16 @@ void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now);
 
 /* -- tcp_fail.c -------------------------------------------------------------- */
 
-/* The link is lost, and so the port has failed. What is unsent stays unsent. `status` is that of the last
- * tti_fail(). */
+/* The link is lost, and so the port has failed. What is unsent stays unsent. `status` is that of
+ * the last tti_fail(). */
 void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status);
 
 /* The same, as the peer is gone: `what` happened, and `error` is an errno or 0. */
 void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error);
 
-/* The last working lane is reset: nothing more can be sent, but what came before stays readable. The link is
- * lost if the peer cannot have some message. Otherwise what is unsent is dropped: a peer that has left needs
- * no credit, and nothing again that it may have. */
+/* The last working lane is reset: nothing more can be sent, but what came before stays readable.
+ * The link is lost if the peer cannot have some message. Otherwise what is unsent is dropped: a
+ * peer that has left needs no credit, and nothing again that it may have. */
 void tti_tcp_link_cut(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error);
 
 /* -- tcp_recv.c -------------------------------------------------------------- */
@@ -410,11 +414,12 @@ static inline size_t tti_tcp_wire_bytes(const struct tti_tcp_link *link, size_t 
 	return TTI_TCP_SEALED + nbytes + (nbytes ? TTI_SEAL_MAC : 0);
 }
 
-/* Make a frame with nothing but its type and the credit what this connection sends next; it is owed. */
+/* Make a frame with nothing but its type and the credit what this connection sends next; it is
+ * owed. */
 void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint8_t type);
 
-/* The same for as many frames of type ALIVE as are due, maybe none, in the place of a message. The link
- * alone owes them: no call waits for them, as the peer may read nothing for long. */
+/* The same for as many frames of type ALIVE as are due, maybe none, in the place of a message. The
+ * link alone owes them: no call waits for them, as the peer may read nothing for long. */
 void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
 
 /* Owe bytes, which are to be handed to the system; and forget owed bytes. */
@@ -474,8 +479,8 @@ void tti_tcp_port_push(struct tti_tcp_port *port);
 
 /* -- tcp_sched.c ------------------------------------------------------------- */
 
-/* Choose a lane that can take a frame now, and the message for it. false: none can, or waiting for a better
- * lane takes less time. */
+/* Choose a lane that can take a frame now, and the message for it. false: none can, or waiting for
+ * a better lane takes less time. */
 bool tti_tcp_sched_next(struct tti_tcp_link *link, int *lane, uint64_t *seq);
 
 /* The lane to send credit on, -1: none can now. */

@@ -12,8 +12,8 @@
 
 /* Most pending connections besides one per rank; the oldest gives way. */
 #define PENDING_MOST 256
-/* Most connections that one look at a listening socket accepts: a flood must not keep the caller from its links
- * and its timeout. The next look accepts the rest. */
+/* Most connections that one look at a listening socket accepts: a flood must not keep the caller
+ * from its links and its timeout. The next look accepts the rest. */
 #define ACCEPT_MOST  64
 /* Dropped connections that are logged one by one; all are counted when the port closes. */
 #define LOGGED       20
@@ -57,8 +57,8 @@ static void make_room(struct tti_tcp_port *port)
 		turn_away(port, oldest, "too many at a time");
 }
 
-/* Whether to accept again at once. Where descriptors run out, connections stay in the backlog for the next
- * look, unless the connector gives up first. */
+/* Whether to accept again at once. Where descriptors run out, connections stay in the backlog for
+ * the next look, unless the connector gives up first. */
 static bool accept_again(struct tti_tcp_port *port)
 {
 	if (errno == EINTR || errno == ECONNABORTED)

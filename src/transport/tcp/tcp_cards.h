@@ -2,8 +2,8 @@
 #ifndef TTI_TRANSPORT_TCP_CARDS_H
 #define TTI_TRANSPORT_TCP_CARDS_H
 
-/* The cards of all ranks, as a port keeps them. The cards of one host differ only in the ports on which its ranks
- * listen: what they have in common is kept once, and the ports for each rank.
+/* The cards of all ranks, as a port keeps them. The cards of one host differ only in the ports on
+ * which its ranks listen: what they have in common is kept once, and the ports for each rank.
  *
  * Owner: tti_tcp_cards_release(). Threads: as the port. */
 

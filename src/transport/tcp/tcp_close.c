@@ -28,9 +28,9 @@ void tti_tcp_close(struct tti_link *base)
 	tti_tcp_link_push(link);
 }
 
-/* Throw away what the peer still sends: the peer may wait for us to take it, and to close with unread data would
- * reset the connection and might destroy what the peer has not read yet. Whether nothing more comes; *error:
- * errno, 0 for an orderly end. */
+/* Throw away what the peer still sends: the peer may wait for us to take it, and to close with
+ * unread data would reset the connection and might destroy what the peer has not read yet. Whether
+ * nothing more comes; *error: errno, 0 for an orderly end. */
 static bool drain(struct tti_tcp_conn *conn, int *error)
 {
 	char waste[16384];
@@ -47,8 +47,8 @@ static bool drain(struct tti_tcp_conn *conn, int *error)
 	return !got || (*error != EAGAIN && *error != EWOULDBLOCK);
 }
 
-/* The bytes of all lanes that the machine of the peer has not acknowledged. A lane that breaks, or ends before
- * it took all, is given up; the last one then counts for nothing. */
+/* The bytes of all lanes that the machine of the peer has not acknowledged. A lane that breaks, or
+ * ends before it took all, is given up; the last one then counts for nothing. */
 static size_t unacked(struct tti_tcp_link *link)
 {
 	size_t sum = 0;
@@ -101,9 +101,10 @@ static void shut(struct tti_tcp_link *link)
 	}
 }
 
-/* How many bytes of what we sent the machine of the peer does not have. Our end of stream counts as a byte to
- * TCP, and is not waited for: its acknowledgement is often delayed by 40 ms, and the system delivers it after
- * close(). No lane of several is shut before all has arrived, as one may have to take over from another. */
+/* How many bytes of what we sent the machine of the peer does not have. Our end of stream counts as
+ * a byte to TCP, and is not waited for: its acknowledgement is often delayed by 40 ms, and the
+ * system delivers it after close(). No lane of several is shut before all has arrived, as one may
+ * have to take over from another. */
 static size_t settle(struct tti_tcp_link *link)
 {
 	size_t left;

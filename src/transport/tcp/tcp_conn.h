@@ -123,12 +123,12 @@ void tti_tcp_conn_proven(struct tti_tcp_conn *conn);
 /* Send a HELLO; a fresh socket has room for it. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn);
 
-/* Read the HELLO of the other side: TUTTI_AGAIN, TUTTI_OK, TUTTI_EPROTO (another, or changed on its way),
- * TUTTI_EPEER (closed). Reads nothing behind it. Quiet. */
+/* Read the HELLO of the other side: TUTTI_AGAIN, TUTTI_OK, TUTTI_EPROTO (another, or changed on its
+ * way), TUTTI_EPEER (closed). Reads nothing behind it. Quiet. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn);
 
-/* At the connector: go on until both sides are proven. TUTTI_OK: they are; TUTTI_AGAIN; or a quiet error
- * that says why not. */
+/* At the connector: go on until both sides are proven. TUTTI_OK: they are; TUTTI_AGAIN; or a quiet
+ * error that says why not. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY]);
 
 /* The addresses of both ends; unchanged where the system does not tell them. */

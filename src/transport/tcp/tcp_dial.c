@@ -15,18 +15,19 @@
 #include "util/mem.h"
 #include "util/strbuf.h"
 
-/* After how long the next address is tried besides those under way: sooner if none of them has even connected. */
+/* After how long the next address is tried besides those under way: sooner if none of them has even
+ * connected. */
 #define STAGGER_NS           (100 * TTI_NS_PER_MS)
 #define STAGGER_CONNECTED_NS (1000 * TTI_NS_PER_MS)
 /* After all have failed: how long to wait before starting over, twice as long each time. */
 #define BACKOFF_MS           50
 #define BACKOFF_MOST_MS      1000
-/* An attempt that is not connected after so long has failed. One that is connected is kept: the peer may come
- * late, and connections wait in the backlog of its socket. After so long the addresses that failed are tried
- * again besides, as the connection may lead to a stranger. */
+/* An attempt that is not connected after so long has failed. One that is connected is kept: the
+ * peer may come late, and connections wait in the backlog of its socket. After so long the
+ * addresses that failed are tried again besides, as the connection may lead to a stranger. */
 #define ATTEMPT_MS           15000
-/* So many rounds of nothing but refusals (some 3 s) are final. An address without a route is not final: it may
- * be the one that reaches the peer, once the route is back. */
+/* So many rounds of nothing but refusals (some 3 s) are final. An address without a route is not
+ * final: it may be the one that reaches the peer, once the route is back. */
 #define ROUNDS_MOST          7
 
 /* A rank that has not looked for so long has not tried either. */
@@ -43,8 +44,8 @@ static tutti_status renew(struct tti_tcp_dial *dial)
 	return TUTTI_OK;
 }
 
-/* Choose the assigned NICs with the largest share; of equal ones, those that come first in the order of this
- * rank, so that links that carry little do not all begin with one NIC. */
+/* Choose the assigned NICs with the largest share; of equal ones, those that come first in the
+ * order of this rank, so that links that carry little do not all begin with one NIC. */
 static bool choose_assigned(const struct tti_tcp_link *link, const struct tti_tcp_card *mine,
 			    const struct tti_tcp_card *theirs, const uint8_t *order,
 			    struct tti_tcp_pair *out)
@@ -101,8 +102,8 @@ static void add_candidate(struct tti_tcp_dial *dial, const struct tti_addr *addr
 	dial->addr[dial->naddrs++].scope = scope;
 }
 
-/* A link-local address is tried over each NIC of this rank that has one, too: the peer's number of its NIC
- * means nothing here. */
+/* A link-local address is tried over each NIC of this rank that has one, too: the peer's number of
+ * its NIC means nothing here. */
 static void add_candidates(struct tti_tcp_dial *dial, const struct tti_tcp_card *mine,
 			   const struct tti_addr *addr)
 {
@@ -315,7 +316,8 @@ static void round_over(struct tti_tcp_link *link, int64_t now)
 	dial->next_at = now + dial->next_at * TTI_NS_PER_MS;
 }
 
-/* Give up a peer whose machine is not reached in time; wait for one that is reached and does not answer. */
+/* Give up a peer whose machine is not reached in time; wait for one that is reached and does not
+ * answer. */
 void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 {
 	struct tti_tcp_dial *dial = link->dial;

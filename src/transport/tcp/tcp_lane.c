@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lanes a link has besides its first one, and when they are opened. Only the side that connected opens
- * lanes; the other side accepts them (tcp_accept.c).
+/* Which lanes a link has besides its first one, and when they are opened. Only the side that
+ * connected opens lanes; the other side accepts them (tcp_accept.c).
  *
- * A lane that does not open, or is lost, is tried again: after 50 ms, twice as long each time up to 1 s, and
- * from the 60th time on every 5 s. While its NIC has no carrier a try costs one system call. A pair of NICs
- * that fails three times in a row, and has never worked, gives way: its NICs are paired anew, if possible. */
+ * A lane that does not open, or is lost, is tried again: after 50 ms, twice as long each time up to
+ * 1 s, and from the 60th time on every 5 s. While its NIC has no carrier a try costs one system
+ * call. A pair of NICs that fails three times in a row, and has never worked, gives way: its NICs
+ * are paired anew, if possible. */
 #include "transport/tcp/tcp.h"
 
 #include <endian.h>
@@ -23,8 +24,8 @@
 #define BACKOFF_MOST_MS 1000
 #define RARELY_AFTER    60
 #define RARELY_MS       5000
-/* Connecting over a working rail takes less than CONNECT_MS. The answer of the peer may take longer, as the
- * peer may be busy with something else for long. */
+/* Connecting over a working rail takes less than CONNECT_MS. The answer of the peer may take
+ * longer, as the peer may be busy with something else for long. */
 #define CONNECT_MS      1000
 #define ANSWER_MS       60000
 /* A lane that was up for so long has worked. */

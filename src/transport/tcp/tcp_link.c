@@ -181,7 +181,8 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 	return tti_tcp_inbox_room(&link->in, link->in.released, slot->nbytes);
 }
 
-/* Whether to send credit. It costs as much as a short message, so more of those are released first. */
+/* Whether to send credit. It costs as much as a short message, so more of those are released
+ * first. */
 static bool is_worth_telling(const struct tti_tcp_link *link)
 {
 	const uint64_t n = link->in.released - link->told;

@@ -15,8 +15,8 @@
 
 /* -- Listening --------------------------------------------------------------- */
 
-/* Listen on one NIC. A connection that such a socket accepts came in by that NIC, and its packets leave by it,
- * whatever the routing tables say: so a connection to its port is a rail, or fails. */
+/* Listen on one NIC. A connection that such a socket accepts came in by that NIC, and its packets
+ * leave by it, whatever the routing tables say: so a connection to its port is a rail, or fails. */
 static tutti_status listen_on(struct tti_tcp_port *port, struct tti_tcp_nic *nic, int *out)
 {
 	struct epoll_event event = { .events = EPOLLIN };

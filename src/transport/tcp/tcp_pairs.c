@@ -256,7 +256,8 @@ static bool pair_alike(struct pairing *p, const uint8_t *order, int worst)
 	return true;
 }
 
-/* Pair one to one, in the same network first. No NIC stays without a partner for the sake of a better pair. */
+/* Pair one to one, in the same network first. No NIC stays without a partner for the sake of a
+ * better pair. */
 static void match(struct pairing *p, const uint8_t *order)
 {
 	for (int worst = TTI_TCP_WAY_NETWORK; worst <= TTI_TCP_WAY_LINK; worst++) {

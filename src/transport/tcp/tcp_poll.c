@@ -8,8 +8,8 @@
 #include "util/clock.h"
 #include "util/error.h"
 
-/* How often timers are looked at while links come up, while strangers or lanes do, and dead machines
- * for. */
+/* How often timers are looked at while links come up, while strangers or lanes do, and dead
+ * machines for. */
 #define TIMER_NS  (5 * TTI_NS_PER_MS)
 #define RISING_NS (50 * TTI_NS_PER_MS)
 #define ALIVE_NS  (1000 * TTI_NS_PER_MS)

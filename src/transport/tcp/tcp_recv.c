@@ -7,12 +7,12 @@
 
 #include "util/error.h"
 
-/* On several lanes, only each so many looks for a message goes beyond the lane on which the last one
- * came. */
+/* On several lanes, only each so many looks for a message goes beyond the lane on which the last
+ * one came. */
 #define LOOK_WIDE 4
 
-/* The peer sends no more on this connection, in order (error 0) or not. One lane of several is given up, unless
- * all are about to end; the end of the last one is the end of the peer. */
+/* The peer sends no more on this connection, in order (error 0) or not. One lane of several is
+ * given up, unless all are about to end; the end of the last one is the end of the peer. */
 static void end(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 {
 	const bool others = tti_tcp_has_others(link, conn);

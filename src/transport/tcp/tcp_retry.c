@@ -10,8 +10,8 @@
 #include "util/error.h"
 #include "util/log.h"
 
-/* How often lanes are looked at, and after how long a lane, one of several, is given up that gets no answer to
- * what it retransmits. TCP retransmits after 200 ms at the soonest. */
+/* How often lanes are looked at, and after how long a lane, one of several, is given up that gets
+ * no answer to what it retransmits. TCP retransmits after 200 ms at the soonest. */
 #define WATCH_NS  (50 * TTI_NS_PER_MS)
 #define SILENT_NS (100 * TTI_NS_PER_MS)
 
@@ -41,8 +41,8 @@ static void mark(struct tti_tcp_link *link, uint64_t seq)
 	tti_tcp_owe(link, tti_tcp_wire_bytes(link, out->nbytes));
 }
 
-/* Send again what went to this lane and is not released, since it may never have arrived, or may never be
- * read. It is still staged. false: that is not possible. */
+/* Send again what went to this lane and is not released, since it may never have arrived, or may
+ * never be read. It is still staged. false: that is not possible. */
 static bool put_back(struct tti_tcp_link *link, int index)
 {
 	const struct tti_tcp_inbox *in = &link->in;
@@ -75,8 +75,8 @@ static void tell_again(struct tti_tcp_link *link)
 
 /* -- Joining and leaving --------------------------------------------------- */
 
-/* Forget what was measured of an earlier connection, which carried next to nothing while it died: a lane that
- * counts as slow gets so little that its rate takes long to find out. */
+/* Forget what was measured of an earlier connection, which carried next to nothing while it died: a
+ * lane that counts as slow gets so little that its rate takes long to find out. */
 static void forget_rate(struct tti_tcp_lane *lane)
 {
 	lane->rate = lane->bytes = lane->passed = 0;
@@ -152,8 +152,9 @@ void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why)
 
 enum mood { WELL, WAITING, SILENT };
 
-/* A lane is silent if it had to retransmit, and that was not answered for a while either. The system probes
- * where it could not even send, as the NIC is down; probes of a closed window are answered. */
+/* A lane is silent if it had to retransmit, and that was not answered for a while either. The
+ * system probes where it could not even send, as the NIC is down; probes of a closed window are
+ * answered. */
 static enum mood mood_of(struct tti_tcp_conn *conn, int64_t now)
 {
 	struct tcp_info info;
@@ -168,8 +169,8 @@ static enum mood mood_of(struct tti_tcp_conn *conn, int64_t now)
 	return now - conn->waits_since >= SILENT_NS ? SILENT : WAITING;
 }
 
-/* Give up silent lanes, if some lane works. A link of one lane, which has carried too little to get others,
- * gets them now. */
+/* Give up silent lanes, if some lane works. A link of one lane, which has carried too little to get
+ * others, gets them now. */
 static void watch_lanes(struct tti_tcp_link *link, int64_t now)
 {
 	enum mood mood[TTI_TCP_LANES_MOST];
@@ -191,8 +192,8 @@ static void watch_lanes(struct tti_tcp_link *link, int64_t now)
 	}
 }
 
-/* Notice a machine that died without a word: while data is in flight to it, nothing else would report that
- * for a quarter of an hour. */
+/* Notice a machine that died without a word: while data is in flight to it, nothing else would
+ * report that for a quarter of an hour. */
 static void watch_machine(struct tti_tcp_link *link, int64_t now)
 {
 	for (int i = 0; i < link->nlanes && link->state == TTI_TCP_LINK_UP; i++) {
@@ -203,7 +204,8 @@ static void watch_machine(struct tti_tcp_link *link, int64_t now)
 	}
 }
 
-/* An attacker may have dropped the last record that either side waits for: say that there is no more. */
+/* An attacker may have dropped the last record that either side waits for: say that there is no
+ * more. */
 static void say_alive(struct tti_tcp_link *link)
 {
 	for (int i = 0; i < link->nlanes; i++) {

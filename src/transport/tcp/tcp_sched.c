@@ -11,37 +11,40 @@
 
 /* Messages up to this size take the lane of the least latency. */
 #define SHORT           4096
-/* How much work a lane gets beyond what is on the way, by what it was given and its rate, as acknowledgements
- * are late where they wait behind traffic in the other direction. More would be late where another lane could
- * have carried it, and so would the credits behind it: the buffers of the system hold megabytes. */
+/* How much work a lane gets beyond what is on the way, by what it was given and its rate, as
+ * acknowledgements are late where they wait behind traffic in the other direction. More would be
+ * late where another lane could have carried it, and so would the credits behind it: the buffers of
+ * the system hold megabytes. */
 #define HORIZON_NS      (5 * TTI_NS_PER_MS / 4)
 /* A lane gets no more if nothing was acknowledged for so long. */
 #define WAITING_NS      (12 * TTI_NS_PER_MS)
 #define ENOUGH          (64 * 1024)
 /* The same while the rate is not known. */
 #define AT_FIRST        (256 * 1024)
-/* A rate is measured over at least this time and these bytes, but over no longer time than the most. */
+/* A rate is measured over at least this time and these bytes, but over no longer time than the
+ * most. */
 #define MEASURE_NS      (4 * TTI_NS_PER_MS)
 #define MEASURE_MOST_NS (40 * TTI_NS_PER_MS)
 #define MEASURE_BYTES   (256 * 1024)
-/* More bytes than QUEUED in the queues of this host are more than acknowledgements. Those of the peer may be
- * ACK_NS late. */
+/* More bytes than QUEUED in the queues of this host are more than acknowledgements. Those of the
+ * peer may be ACK_NS late. */
 #define QUEUED          4096
 #define ACK_NS          (4 * TTI_NS_PER_MS)
-/* A measurement of at least this part of the known rate counts though the lane may have lacked data. */
+/* A measurement of at least this part of the known rate counts though the lane may have lacked
+ * data. */
 #define SUPPLIED_LEAST  0.9
 /* A lane that was not looked at for so long may have had nothing to send meanwhile. */
 #define SEEN_NS         (3 * TTI_NS_PER_MS)
-/* The weight of earlier measurements: acknowledgements come in pieces, so one measurement may be wrong by
- * half. */
+/* The weight of earlier measurements: acknowledgements come in pieces, so one measurement may be
+ * wrong by half. */
 #define EARLIER         0.875
-/* After so long a lane that has become slower is noticed, before the measurement ends. Acknowledgements come
- * in pieces of PIECE bytes, besides the latency under load. */
+/* After so long a lane that has become slower is noticed, before the measurement ends.
+ * Acknowledgements come in pieces of PIECE bytes, besides the latency under load. */
 #define SLOWER_NS       (2 * TTI_NS_PER_MS)
 #define PIECE           (128 * 1024)
 
-/* A lane that gets nothing, as all others deliver sooner, is tried after so long, since it may have become
- * faster; then after twice as long, up to the most. */
+/* A lane that gets nothing, as all others deliver sooner, is tried after so long, since it may have
+ * become faster; then after twice as long, up to the most. */
 #define PATIENCE_NS      (100 * TTI_NS_PER_MS)
 #define PATIENCE_MOST_NS (10000 * TTI_NS_PER_MS)
 /* It counts as so much faster if it was clearly faster with what it got. */
@@ -105,9 +108,9 @@ static void learn(struct tti_tcp_lane *lane, double bytes, double passed)
 	lane->rate = lane->bytes / lane->passed;
 }
 
-/* All that the lane was given is acknowledged, at an unknown time: it was at least that fast. That says
- * nothing while its rate is not known. A lane that is only tried now and then gets too little for more than
- * a hint. */
+/* All that the lane was given is acknowledged, at an unknown time: it was at least that fast. That
+ * says nothing while its rate is not known. A lane that is only tried now and then gets too little
+ * for more than a hint. */
 static void measure_least(struct tti_tcp_pace *pace, struct tti_tcp_lane *lane, double bytes,
 			  double passed)
 {
@@ -141,9 +144,10 @@ static void measure_from(struct tti_tcp_pace *pace, const struct tti_tcp_lane *l
 	pace->supplied = is_supplied(pace, lane);
 }
 
-/* Whether a measurement counts. What a lane sends while it always has data is its rate. Otherwise it is
- * what the lane was given, which may be next to nothing, and counts only if it is near the known rate. The
- * first measurement after an idle time does not count: traffic shapers let a burst pass then. */
+/* Whether a measurement counts. What a lane sends while it always has data is its rate. Otherwise
+ * it is what the lane was given, which may be next to nothing, and counts only if it is near the
+ * known rate. The first measurement after an idle time does not count: traffic shapers let a burst
+ * pass then. */
 static bool counts(const struct tti_tcp_pace *pace, const struct tti_tcp_lane *lane, double bytes,
 		   double passed)
 {
@@ -265,8 +269,8 @@ static void fill_in_rates(struct choice *choice)
 	}
 }
 
-/* What a lane still has to send: between what is not acknowledged, which overstates it, and what the system
- * has not sent, which understates it, what the lane cannot have sent at its rate. */
+/* What a lane still has to send: between what is not acknowledged, which overstates it, and what
+ * the system has not sent, which understates it, what the lane cannot have sent at its rate. */
 static double busy_of(const struct tti_tcp_pace *pace, double rate, int64_t now)
 {
 	const double left = rate * (double)(pace->through_at - now);
@@ -362,9 +366,9 @@ static bool give_a_chance(struct tti_tcp_link *link, const struct choice *choice
 	return true;
 }
 
-/* Place messages in their order, without sending them, each on the lane that delivers it first. The first
- * one whose lane is free now is sent; those before it wait for their lanes. So a slow lane gets a message
- * that is needed late, and at the end none that others deliver sooner. */
+/* Place messages in their order, without sending them, each on the lane that delivers it first. The
+ * first one whose lane is free now is sent; those before it wait for their lanes. So a slow lane
+ * gets a message that is needed late, and at the end none that others deliver sooner. */
 static bool place_soonest(struct tti_tcp_link *link, struct choice *choice, int *lane,
 			  uint64_t *seq)
 {
@@ -390,8 +394,8 @@ static bool place_soonest(struct tti_tcp_link *link, struct choice *choice, int 
 	return false;
 }
 
-/* Leave out the lanes that may not get the next message, as they are ahead of their shares; returns how many
- * of them are free. */
+/* Leave out the lanes that may not get the next message, as they are ahead of their shares; returns
+ * how many of them are free. */
 static int keep_to_shares(struct tti_tcp_link *link, struct choice *choice)
 {
 	const size_t nbytes = link->out[link->first % link->in.slots].nbytes;

@@ -23,8 +23,8 @@ static uint8_t *payload_of(const struct tti_tcp_link *link, uint64_t seq, size_t
 
 /* -- Staging --------------------------------------------------------------- */
 
-/* Whether a lane is still sending again a message that the peer has released by now: its bytes no longer
- * matter, but the end of its frame does. */
+/* Whether a lane is still sending again a message that the peer has released by now: its bytes no
+ * longer matter, but the end of its frame does. */
 static bool is_being_sent(const struct tti_tcp_link *link, uint64_t seq)
 {
 	for (int i = 0; i < link->nlanes; i++) {
@@ -141,8 +141,8 @@ static void load_message(struct tti_tcp_link *link, struct tti_tcp_conn *conn, u
 	conn->out_data = true;
 }
 
-/* A frame of this connection carries the credit, so no other frame repeats it. `besides`: the frame is sent
- * for another reason, and a CREDIT that was due need not be sent. */
+/* A frame of this connection carries the credit, so no other frame repeats it. `besides`: the frame
+ * is sent for another reason, and a CREDIT that was due need not be sent. */
 static void tell(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool besides)
 {
 	link->told = conn->told = link->in.released;
@@ -168,8 +168,8 @@ void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, 
 		tell(link, conn, true);
 }
 
-/* A peer that waits for the rest of a record, a part of which was dropped, takes these frames for it. So their
- * number grows from time to time, until they are longer than any record. */
+/* A peer that waits for the rest of a record, a part of which was dropped, takes these frames for
+ * it. So their number grows from time to time, until they are longer than any record. */
 void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 {
 	const struct tti_tcp_frame frame = { .type = TTI_TCP_ALIVE, .consumed = link->in.released };
@@ -234,8 +234,8 @@ static void sent_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, size
 	}
 }
 
-/* Nothing more can be sent on this connection; what the peer sent before stays readable. One lane of several
- * is given up. */
+/* Nothing more can be sent on this connection; what the peer sent before stays readable. One lane
+ * of several is given up. */
 static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 {
 	conn->hangup = true;
@@ -248,8 +248,9 @@ static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int erro
 		tti_tcp_link_cut(link, conn, error);
 }
 
-/* One system call. A frame stays with its connection once a byte of it is out; until then another connection
- * may take it. A sealed frame stays from the start, as it is the next record of this connection. */
+/* One system call. A frame stays with its connection once a byte of it is out; until then another
+ * connection may take it. A sealed frame stays from the start, as it is the next record of this
+ * connection. */
 static void send_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool fresh)
 {
 	ssize_t sent;
@@ -277,7 +278,8 @@ static void send_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool
 		broke(link, conn, error);
 }
 
-/* Send header and payload in one call. The rest of the payload that the system does not take is staged. */
+/* Send header and payload in one call. The rest of the payload that the system does not take is
+ * staged. */
 static bool send_through(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq,
 			 const void *data)
 {

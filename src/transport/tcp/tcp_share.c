@@ -10,21 +10,21 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* How far a lane may get ahead of its share of the last RECENT bytes before it waits for the others. Lanes that
- * are as fast as their shares still carry unlike amounts for a while, since a rank that loses its core finds
- * their queues drained to unlike degrees. Where 8 ranks shared 2 cores, 384 KiB of all that was ever sent
- * cost 2 % over four lanes. */
+/* How far a lane may get ahead of its share of the last RECENT bytes before it waits for the
+ * others. Lanes that are as fast as their shares still carry unlike amounts for a while, since a
+ * rank that loses its core finds their queues drained to unlike degrees. Where 8 ranks shared 2
+ * cores, 384 KiB of all that was ever sent cost 2 % over four lanes. */
 #define AHEAD         (1024.0 * 1024)
 #define RECENT        (32.0 * 1024 * 1024)
-/* Waiting is reviewed over REVIEW_NS, and is too much if it takes more than one part in WAITING_MOST. One look
- * accounts for at most LOOK_MOST_NS, as the caller may have been busy. */
+/* Waiting is reviewed over REVIEW_NS, and is too much if it takes more than one part in
+ * WAITING_MOST. One look accounts for at most LOOK_MOST_NS, as the caller may have been busy. */
 #define REVIEW_NS     (20 * TTI_NS_PER_MS)
 #define WAITING_MOST  4
 #define LOOK_MOST_NS  TTI_NS_PER_MS
 /* Without messages for so long, nothing waited. */
 #define IDLE_NS       (20 * TTI_NS_PER_MS)
-/* How long shares are suspended: all lanes are measured by then. How long after that until the next time, or
- * until a lane that fell behind is looked at again; twice as long each time. */
+/* How long shares are suspended: all lanes are measured by then. How long after that until the next
+ * time, or until a lane that fell behind is looked at again; twice as long each time. */
 #define PAUSE_NS      (100 * TTI_NS_PER_MS)
 #define AGAIN_NS      (1000 * TTI_NS_PER_MS)
 #define AGAIN_MOST_NS (60000 * TTI_NS_PER_MS)
@@ -67,7 +67,8 @@ bool tti_tcp_assignment_nics(const struct tti_tcp_assignment *assignment, int i,
 	return local < mine->nnics && remote < theirs->nnics;
 }
 
-/* Whether all pairs of NICs that have a share reach each other: a plan knows nothing of networks. */
+/* Whether all pairs of NICs that have a share reach each other: a plan knows nothing of
+ * networks. */
 static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_assignment *assignment)
 {
 	struct tti_tcp_card mine, theirs;
@@ -182,7 +183,8 @@ bool tti_tcp_shares_hold(const struct tti_tcp_link *link)
 	return false;
 }
 
-/* The lane that carries the least part of its share, of the lanes that were measured; -1: all carry theirs. */
+/* The lane that carries the least part of its share, of the lanes that were measured; -1: all carry
+ * theirs. */
 static int find_slow(const struct tti_tcp_link *link)
 {
 	double rates = 0, shares = 0, least = CARRIES_LEAST;

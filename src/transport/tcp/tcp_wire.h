@@ -18,31 +18,34 @@
  *   24 | tag                                                                 |
  *      +---------------------------------------------------------------------+
  *
- * A sealed frame (boot/seal.h) has its first four bytes in the clear, then the rest of the header sealed, and 16
- * bytes of mac. CREDIT, HELLO, END and ALIVE are always sealed, DATA if the job is encrypted: then its payload,
- * unless it is empty, is one more record with a mac of its own. The reader uses the length of a payload before
- * the payload has come, so the header is sealed by itself.
+ * A sealed frame (boot/seal.h) has its first four bytes in the clear, then the rest of the header
+ * sealed, and 16 bytes of mac. CREDIT, HELLO, END and ALIVE are always sealed, DATA if the job is
+ * encrypted: then its payload, unless it is empty, is one more record with a mac of its own. The
+ * reader uses the length of a payload before the payload has come, so the header is sealed by
+ * itself.
  *
- * DATA carries a message. CREDIT only carries `consumed` (all else is 0). HELLO opens a connection once both
- * sides are proven (seq: index of the lane, tag: the nonce of the link), and does not occur afterwards.
+ * DATA carries a message. CREDIT only carries `consumed` (all else is 0). HELLO opens a connection
+ * once both sides are proven (seq: index of the lane, tag: the nonce of the link), and does not
+ * occur afterwards.
  *
- * A link may have several connections. A message travels whole on one of them, and `seq` restores the order.
- * Message s may be sent when s < consumed + slots, and is received into slot s % slots, so there is always
- * room for it.
+ * A link may have several connections. A message travels whole on one of them, and `seq` restores
+ * the order. Message s may be sent when s < consumed + slots, and is received into slot s % slots,
+ * so there is always room for it.
  *
- * END says that no message follows on any connection of the link (all but `consumed` is 0): connections that
- * end then are closed, not lost.
+ * END says that no message follows on any connection of the link (all but `consumed` is 0):
+ * connections that end then are closed, not lost.
  *
- * ALIVE says nothing new. An encrypted job sends it every second for a while after everything else, since only
- * a later record shows that one was dropped.
+ * ALIVE says nothing new. An encrypted job sends it every second for a while after everything else,
+ * since only a later record shows that one was dropped.
  *
- * A message whose connection was given up is sent again on another one, with a higher `retry`. A message that
- * has arrived is dropped when it comes again. A message that is still arriving on the old connection is taken
- * over by the higher `retry`: the reader of the old connection is `usurped`, and discards what it is fed.
+ * A message whose connection was given up is sent again on another one, with a higher `retry`. A
+ * message that has arrived is dropped when it comes again. A message that is still arriving on the
+ * old connection is taken over by the higher `retry`: the reader of the old connection is
+ * `usurped`, and discards what it is fed.
  *
- * The reader does no I/O: it says where the next bytes go and is told how many came. Bytes of a long message go
- * straight into its slot; only bytes that are read ahead together with a header are copied. It trusts nothing
- * that it is fed.
+ * The reader does no I/O: it says where the next bytes go and is told how many came. Bytes of a
+ * long message go straight into its slot; only bytes that are read ahead together with a header are
+ * copied. It trusts nothing that it is fed.
  *
  * Owner: whoever holds the structs; the memory in an inbox is borrowed.
  * Threads: not synchronised. */
@@ -96,8 +99,8 @@ TUTTI_CHECKED tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER]
 					     struct tti_tcp_frame *out,
 					     struct tti_tcp_fault *fault);
 
-/* Messages up to this size lie packed in an array of their own: a link that carries only these touches few
- * pages. */
+/* Messages up to this size lie packed in an array of their own: a link that carries only these
+ * touches few pages. */
 #define TTI_TCP_SMALL      256
 #define TTI_TCP_SLOTS_MOST 64
 
