@@ -2,7 +2,8 @@
 #ifndef TTI_ENGINE_CONNECT_H
 #define TTI_ENGINE_CONNECT_H
 
-/* What an engine has for all its jobs: links, made on first use, and scratch. Internal to the engine. */
+/* What an engine has for all its jobs: links, made on first use, and scratch. Internal to the
+ * engine. */
 
 #include "engine/engine.h"
 

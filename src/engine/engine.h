@@ -7,9 +7,9 @@
  *
  *     program ──bind──▶ executable (links known) ──start──▶ job ──poll──▶ done
  *
- * Jobs of one engine run one after the other; one thread may poll jobs of different engines in turn. A
- * poll never blocks. tti_job_wait() blocks: it spins where every rank has a core of its own, yields where
- * ranks share cores, and sleeps after some time in both cases (wait.h).
+ * Jobs of one engine run one after the other; one thread may poll jobs of different engines in
+ * turn. A poll never blocks. tti_job_wait() blocks: it spins where every rank has a core of its
+ * own, yields where ranks share cores, and sleeps after some time in both cases (wait.h).
  *
  * A step allocates nothing, takes no lock, logs nothing, and makes no system call but those of the
  * transport that move bytes.
@@ -31,8 +31,8 @@
 /* Called by the engine, in the slow part of a wait only. */
 struct tti_engine_events {
 	void *self;
-	/* A job has waited since `since_ns` (tti_now_ns) for `peer` (-1: unknown). Called every 50 ms or
-	 * so. Anything but TUTTI_OK ends the job. */
+	/* A job has waited since `since_ns` (tti_now_ns) for `peer` (-1: unknown). Called every 50
+	 * ms or so. Anything but TUTTI_OK ends the job. */
 	tutti_status (*on_wait)(void *self, int64_t since_ns, int peer);
 };
 
@@ -42,8 +42,9 @@ struct tti_engine_config {
 	int nports;
 	const uint8_t *port_of; /* [n]: index into ports[]; outlives the engine    */
 	bool oversubscribed;    /* more ranks than cores on this host              */
-	/* Cut transfers into pieces, of which the peer reads one while the next one is written. Alike on
-	 * all ranks, and not where ranks share a core: each piece would cost a context switch. */
+	/* Cut transfers into pieces, of which the peer reads one while the next one is written.
+	 * Alike on all ranks, and not where ranks share a core: each piece would cost a context
+	 * switch. */
 	bool cuts;
 	size_t cache_bytes;      /* share of this rank in the last level of caches  */
 	int64_t spin_rounds;     /* < 0: chosen                                     */
@@ -56,7 +57,8 @@ struct tti_engine {
 	struct tti_link **links; /* [n], NULL until connected                      */
 	struct tti_port *active[TTI_ENGINE_PORTS]; /* those that need progress()   */
 	int nactive;
-	/* The one port to sleep on, NULL: none can; is_mixed: other ports must be looked at in between. */
+	/* The one port to sleep on, NULL: none can; is_mixed: other ports must be looked at in
+	 * between. */
 	struct tti_port *sleeper;
 	bool is_mixed;
 	bool is_net; /* all peers are over a network, and this rank has a core */
@@ -87,23 +89,25 @@ int tti_executable_nchunks(const struct tti_executable *exec);
 
 /* -- Jobs ---------------------------------------------------------------- */
 
-/* Where a chunk lies that has a length of its own: from element `first` of the input, or `to` of the
- * output, on, with `slice` elements in each block. With by_chunk its messages have a tag of their own, and
- * a chunk that is sent may name its data for the peer to copy (rndv.h; zeroed: it goes by messages). */
+/* Where a chunk lies that has a length of its own: from element `first` of the input, or `to` of
+ * the output, on, with `slice` elements in each block. With by_chunk its messages have a tag of
+ * their own, and a chunk that is sent may name its data for the peer to copy (rndv.h; zeroed: it
+ * goes by messages). */
 struct tti_extent {
 	size_t first, to, count, slice;
 	uint64_t tag;
 	struct tti_memory_name rndv;
 };
 
-/* Where the chunks of a call lie: in rows of `parts` chunks each. There is one row, or, where chunks belong
- * to ranks, one for each rank. A row has row_count elements, a chunk chunk_count of them, the last chunks
- * of a row fewer or none. With extents there is one row, and chunk_count is that of the longest chunk. */
+/* Where the chunks of a call lie: in rows of `parts` chunks each. There is one row, or, where
+ * chunks belong to ranks, one for each rank. A row has row_count elements, a chunk chunk_count of
+ * them, the last chunks of a row fewer or none. With extents there is one row, and chunk_count is
+ * that of the longest chunk. */
 struct tti_layout {
 	const struct tti_extent *extents; /* of each chunk, until the job is done; NULL: none */
-	/* With extents: each chunk takes as many blocks as it has slices, and on each link one chunk
-	 * follows the other, so that the two ends of a link need to know of no other link. Otherwise all
-	 * chunks take as many blocks as the longest. */
+	/* With extents: each chunk takes as many blocks as it has slices, and on each link one
+	 * chunk follows the other, so that the two ends of a link need to know of no other link.
+	 * Otherwise all chunks take as many blocks as the longest. */
 	bool by_chunk;
 	bool has_rndv; /* with by_chunk, of sends and receives (TUTTI_SEND_RECV): some may go by rendezvous */
 	const void *input;
@@ -112,8 +116,8 @@ struct tti_layout {
 	int parts;
 	size_t chunk_count, row_count;
 	size_t in_stride, out_stride; /* bytes from row to row */
-	/* n: chunks belong to pairs of n ranks; row s * n + d is row d of the input of s and row s of the
-	 * output of d. 0: a row has the same number in both. */
+	/* n: chunks belong to pairs of n ranks; row s * n + d is row d of the input of s and row s
+	 * of the output of d. 0: a row has the same number in both. */
 	size_t paired;
 };
 
@@ -132,8 +136,8 @@ struct tti_memory_call {
 	tutti_collective coll;
 	struct tti_memory_buffer send, recv; /* the own ones */
 	bool is_ready;                       /* peers can address them */
-	/* Where the row of each rank begins in the own output, and its length, in elements, if each peer
-	 * is told of its own row alone; until the job is done. NULL: peers are told of all. */
+	/* Where the row of each rank begins in the own output, and its length, in elements, if each
+	 * peer is told of its own row alone; until the job is done. NULL: peers are told of all. */
 	const size_t *displs, *counts;
 	bool is_large; /* results go past the caches */
 	/* The buffers of some rank cannot be addressed: start another job in place of this one. */
@@ -182,9 +186,9 @@ struct tti_job {
 	} program;
 };
 
-/* Start running a program, with `slice_bytes` per step (at most the smallest slot). An executable serves
- * one job at a time. `reducer` is copied, and not read if the program reduces nothing. What it points at
- * and the buffers belong to the caller, and must not change until the job is done. */
+/* Start running a program, with `slice_bytes` per step (at most the smallest slot). An executable
+ * serves one job at a time. `reducer` is copied, and not read if the program reduces nothing. What
+ * it points at and the buffers belong to the caller, and must not change until the job is done. */
 TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 					   struct tti_executable *exec,
 					   const struct tti_layout *layout,
@@ -194,8 +198,8 @@ TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engin
 /* How many bytes of each chunk a memory program works on at a time; ranks may differ in it. */
 size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_memory_call *call);
 
-/* Start a memory program if the buffers of all ranks can be addressed, else what call->fallback starts.
- * For engines whose peers are all on one port that has memory. */
+/* Start a memory program if the buffers of all ranks can be addressed, else what call->fallback
+ * starts. For engines whose peers are all on one port that has memory. */
 TUTTI_CHECKED tutti_status tti_job_memory(struct tti_job *job, struct tti_engine *engine,
 					  struct tti_executable *exec,
 					  const struct tti_layout *layout,
@@ -208,11 +212,11 @@ bool tti_job_poll(struct tti_job *job);
 /* Run several jobs (of different engines) to their end; the first error. */
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
 
-/* A call whose chunks fit one message each, or a single send or receive. What does not depend on the buffers
- * is worked out once, and operations run in the order of the program. Messages and results are those of
- * tti_job_program(), so ranks may differ in which they use.
- * Owner: the caller, tti_short_release(), zeroed is fine. The executable, and what the reducer points at,
- * outlive it. */
+/* A call whose chunks fit one message each, or a single send or receive. What does not depend on
+ * the buffers is worked out once, and operations run in the order of the program. Messages and
+ * results are those of tti_job_program(), so ranks may differ in which they use.
+ * Owner: the caller, tti_short_release(), zeroed is fine. The executable, and what the reducer
+ * points at, outlive it. */
 struct tti_short {
 	struct tti_job job;           /* all but buffers and tag */
 	struct tti_operand *operands; /* [nopers]                */
@@ -230,8 +234,9 @@ TUTTI_CHECKED tutti_status tti_short_prepare(struct tti_short *call, struct tti_
 tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag);
 void tti_short_release(struct tti_short *call);
 
-/* Bytes of each message but the last of a transfer between two ranks, alike on both: few enough that one
- * message is read while others are written, many enough that the cost per message counts little. */
+/* Bytes of each message but the last of a transfer between two ranks, alike on both: few enough
+ * that one message is read while others are written, many enough that the cost per message counts
+ * little. */
 size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes);
 
 /* Whether the program reduces its one chunk in one exchange, as one message of any length. */

@@ -256,8 +256,8 @@ static tutti_status connect_all(struct tti_engine *engine, struct tti_executable
 {
 	tutti_status result = TUTTI_OK;
 
-	/* Begin all before waiting for any: two ranks that connect in different order must not wait for
-	 * each other. */
+	/* Begin all before waiting for any: two ranks that connect in different order must not wait
+	 * for each other. */
 	for (int i = 0; i < exec->npeers; i++) {
 		const tutti_status st = tti_engine_connect(engine, exec->peers[i]);
 

@@ -2,7 +2,8 @@
 #ifndef TTI_ENGINE_EXECUTABLE_H
 #define TTI_ENGINE_EXECUTABLE_H
 
-/* A compiled program with its links, and the state of the one job that runs it. Internal to the engine. */
+/* A compiled program with its links, and the state of the one job that runs it. Internal to the
+ * engine. */
 
 #include "engine/engine.h"
 #include "util/arena.h"
@@ -95,8 +96,8 @@ static inline void tti_job_hold_unsent(struct tti_job *job)
 	}
 }
 
-/* Set where the places of a program begin. They are integers, since a call may move nothing and have no
- * buffers. */
+/* Set where the places of a program begin. They are integers, since a call may move nothing and
+ * have no buffers. */
 static inline void tti_job_place(struct tti_job *job, const void *input, void *output)
 {
 	job->program.at[TTI_PLACE_INPUT] = (uintptr_t)input;

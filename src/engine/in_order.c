@@ -12,8 +12,8 @@
  * (coll/compile.h): without a window and without queues. The same messages in the same order on
  * each link as program.c sends. */
 
-/* Run one operation of one block if all that it needs is there. *found: how many of its messages are.
- * `is_all`: nothing else can run. */
+/* Run one operation of one block if all that it needs is there. *found: how many of its messages
+ * are. `is_all`: nothing else can run. */
 static bool run_block(struct tti_job *job, const struct tti_linked *at,
 		      const struct tti_operand *operand, int32_t *found, bool is_all)
 {
@@ -31,8 +31,8 @@ static bool run_block(struct tti_job *job, const struct tti_linked *at,
 	return true;
 }
 
-/* Run operations that wait for messages alone, no two of them from one peer, each when its messages are
- * there: in order, ranks that share cores would switch context once for each message. */
+/* Run operations that wait for messages alone, no two of them from one peer, each when its messages
+ * are there: in order, ranks that share cores would switch context once for each message. */
 static bool run_as_they_come(struct tti_job *job)
 {
 	struct tti_progress *list = job->program.exec->progress;
@@ -69,7 +69,8 @@ static bool run_known(struct tti_job *job)
 	return *pos != before;
 }
 
-/* Run the next block of an operation, or a part of a rendezvous; returns how many blocks are done. */
+/* Run the next block of an operation, or a part of a rendezvous; returns how many blocks are
+ * done. */
 static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 {
 	const struct tti_executable *exec = job->program.exec;

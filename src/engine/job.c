@@ -43,8 +43,8 @@ static bool is_next(const struct tti_job *job, const struct tti_queue *queue, in
 	return *oper == index;
 }
 
-/* How many messages of an operation have not come. Those behind others of their links do not count: they
- * may have no room before those are read. */
+/* How many messages of an operation have not come. Those behind others of their links do not count:
+ * they may have no room before those are read. */
 static uint32_t count_missing(const struct tti_job *job, int32_t index,
 			      const struct tti_link **first)
 {

@@ -6,13 +6,14 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Running memory programs (coll/program.h): operations in their order, those between two notifications
- * block by block. A program begins with notifications that also say where the buffers of the rank are, or
- * that they cannot be addressed. All ranks that touch a buffer learn of that, and run another program then.
- * Messages order memory: a rank that was notified sees what the peer wrote before. */
+/* Running memory programs (coll/program.h): operations in their order, those between two
+ * notifications block by block. A program begins with notifications that also say where the buffers
+ * of the rank are, or that they cannot be addressed. All ranks that touch a buffer learn of that,
+ * and run another program then. Messages order memory: a rank that was notified sees what the peer
+ * wrote before. */
 
-/* Bytes of a block. A mapped block stays in the first cache together with its source. Copies by the kernel
- * cost a system call each, and go through room that the second cache holds. */
+/* Bytes of a block. A mapped block stays in the first cache together with its source. Copies by the
+ * kernel cost a system call each, and go through room that the second cache holds. */
 #define BLOCK_MAPPED ((size_t)16 << 10)
 #define BLOCK_COPIED ((size_t)256 << 10)
 #define STAGED_MOST  ((size_t)512 << 10)
@@ -41,7 +42,8 @@ static struct announcement announce_to(const struct tti_job *job, int peer)
 	return said;
 }
 
-/* Where a buffer of a peer is here, shifted so that offsets of the own layout lead to its chunks. */
+/* Where a buffer of a peer is here, shifted so that offsets of the own layout lead to its
+ * chunks. */
 static tutti_status find(const struct tti_job *job, int peer, const struct tti_memory_buffer *said,
 			 size_t before, struct tti_remote *out)
 {
@@ -169,7 +171,8 @@ static const void *read_from(struct tti_job *job, int peer, size_t offset, void 
 	return staged;
 }
 
-/* Write the result to the output of a peer. In place the old value is in the cache, as it was just read. */
+/* Write the result to the output of a peer. In place the old value is in the cache, as it was just
+ * read. */
 static void write_to(struct tti_job *job, int peer, size_t offset, const void *result,
 		     size_t nbytes)
 {
@@ -186,8 +189,8 @@ static void write_to(struct tti_job *job, int peer, size_t offset, const void *r
 		tti_copy(dst, result, nbytes, job->program.is_large && (const void *)input != dst);
 }
 
-/* Put the sources of an operation into the engine's list, in the order of ranks; returns how many. Sources
- * that the kernel copies go to `staged`, one after the other. */
+/* Put the sources of an operation into the engine's list, in the order of ranks; returns how many.
+ * Sources that the kernel copies go to `staged`, one after the other. */
 static int find_sources(struct tti_job *job, const struct tti_operation *op,
 			const struct tti_offsets *offsets, const void *local, char *staged)
 {
@@ -206,7 +209,8 @@ static int find_sources(struct tti_job *job, const struct tti_operation *op,
 	return nsrc;
 }
 
-/* Where a reduction writes its result: a result that goes past the caches is copied from scratch. */
+/* Where a reduction writes its result: a result that goes past the caches is copied from
+ * scratch. */
 static char *first_target(const struct tti_job *job, const struct tti_operation *op, char *own,
 			  size_t offset, char *staged)
 {
@@ -236,7 +240,8 @@ static void run_block(struct tti_job *job, const struct tti_operation *op, int32
 
 	if (offsets.count == 0)
 		return;
-	/* Data that is only passed on is read to its target; a reduction has room for its result, too. */
+	/* Data that is only passed on is read to its target; a reduction has room for its result,
+	 * too. */
 	nsrc = find_sources(job, op, &offsets, local,
 			    reduces ? staged + offsets.nbytes
 			    : own   ? own
@@ -295,8 +300,8 @@ static bool work(struct tti_job *job)
 
 /* -- All ----------------------------------------------------------------------------- */
 
-/* All have said where their buffers are; false: not all can be addressed, and the job runs another program
- * from here on. */
+/* All have said where their buffers are; false: not all can be addressed, and the job runs another
+ * program from here on. */
 static bool end_opening(struct tti_job *job)
 {
 	const struct tti_memory_call call = job->program.memory;

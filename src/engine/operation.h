@@ -2,16 +2,17 @@
 #ifndef TTI_ENGINE_OPERATION_H
 #define TTI_ENGINE_OPERATION_H
 
-/* Running one operation of a program: finding its sources, reserving its slots, combining and sending.
- * Both orders in which a program runs (program.c, in_order.c) use this for every operation. Internal to
- * the engine. */
+/* Running one operation of a program: finding its sources, reserving its slots, combining and
+ * sending. Both orders in which a program runs (program.c, in_order.c) use this for every
+ * operation. Internal to the engine. */
 
 #include "engine/connect.h"
 #include "engine/operand.h"
 #include "engine/post.h"
 #include "engine/wait.h"
 
-/* An operation does not expect this message: TUTTI_EMISMATCH, unless the message begins a rendezvous. */
+/* An operation does not expect this message: TUTTI_EMISMATCH, unless the message begins a
+ * rendezvous. */
 tutti_status tti_operation_refuse(struct tti_job *job, const struct tti_linked *at,
 				  const struct tti_link *link, const void *message, size_t nbytes,
 				  uint64_t tag);
@@ -19,8 +20,8 @@ tutti_status tti_operation_refuse(struct tti_job *job, const struct tti_linked *
 void *tti_first_slot_of_long(const struct tti_job *job, const struct tti_post *post,
 			     const void *dst, size_t nbytes);
 
-/* The first slot of an operation that sends, if it is to be written in one pass with the result `dst`;
- * NULL: copying the result there afterwards, past the caches, is better. */
+/* The first slot of an operation that sends, if it is to be written in one pass with the result
+ * `dst`; NULL: copying the result there afterwards, past the caches, is better. */
 static inline void *tti_first_slot(const struct tti_job *job, const struct tti_post *post,
 				   const void *dst, size_t nbytes)
 {
@@ -48,9 +49,10 @@ static inline const void *tti_operation_await(const struct tti_job *job, struct 
 	return NULL;
 }
 
-/* Put the messages of an operation and the own value, in the order of ranks, into the engine's sources.
- * *found: how many messages are there already. TUTTI_AGAIN: the next one is not there yet. `wait`: nothing
- * else can be done, so wait here for a message that is about to come; NULL: do not wait. */
+/* Put the messages of an operation and the own value, in the order of ranks, into the engine's
+ * sources. *found: how many messages are there already. TUTTI_AGAIN: the next one is not there yet.
+ * `wait`: nothing else can be done, so wait here for a message that is about to come; NULL: do not
+ * wait. */
 static inline tutti_status tti_operation_sources(struct tti_job *job, const struct tti_linked *at,
 						 const struct tti_operand *operand, int32_t *found,
 						 struct tti_wait *wait)
@@ -82,8 +84,8 @@ static inline tutti_status tti_operation_sources(struct tti_job *job, const stru
 	return TUTTI_OK;
 }
 
-/* The bytes of the message that this one is a piece of: where each chunk is cut by itself, as much of the
- * chunk as one message could have; else nbytes, since messages are whole. */
+/* The bytes of the message that this one is a piece of: where each chunk is cut by itself, as much
+ * of the chunk as one message could have; else nbytes, since messages are whole. */
 static inline size_t tti_operation_whole(const struct tti_job *job, const struct tti_operation *op,
 					 const struct tti_post *post, size_t nbytes)
 {
@@ -97,8 +99,8 @@ static inline size_t tti_operation_whole(const struct tti_job *job, const struct
 	return whole < most ? whole : most;
 }
 
-/* Reserve slots for what an operation sends. TUTTI_AGAIN: there is no room yet; slots that were reserved
- * are given again the next time. */
+/* Reserve slots for what an operation sends. TUTTI_AGAIN: there is no room yet; slots that were
+ * reserved are given again the next time. */
 static inline tutti_status tti_operation_reserve(struct tti_job *job, const struct tti_linked *at,
 						 size_t nbytes)
 {

@@ -13,9 +13,9 @@
 bool tti_post_reserve_all(struct tti_post *post, size_t nbytes, size_t whole);
 void tti_post_commit_all(const struct tti_post *post, size_t nbytes, uint64_t tag);
 
-/* Reserve post->slot: one slot that all links share where that pays, else the slot of the first link, from
- * which the others get copies. False: not now; reserving again gives the same room. `whole`: see
- * tti_link_ops.reserve. Inline, as most posts are to one link. */
+/* Reserve post->slot: one slot that all links share where that pays, else the slot of the first
+ * link, from which the others get copies. False: not now; reserving again gives the same room.
+ * `whole`: see tti_link_ops.reserve. Inline, as most posts are to one link. */
 static inline bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t whole)
 {
 	struct tti_link *const link = post->links[0];
@@ -29,8 +29,8 @@ static inline bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t
 /* Up to here there is only one way to write a slot. */
 #define TTI_LINE_BYTES 64
 
-/* Whether a reserved slot is written for a reader that waits. A message of one cache line is not, nor is a
- * long one, which is read while it is written. */
+/* Whether a reserved slot is written for a reader that waits. A message of one cache line is not,
+ * nor is a long one, which is read while it is written. */
 static inline bool tti_slot_is_awaited(const struct tti_link *link, size_t nbytes)
 {
 	return link->is_awaited && nbytes > TTI_LINE_BYTES && nbytes <= TTI_AWAITED_BYTES;

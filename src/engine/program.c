@@ -13,9 +13,9 @@
 /* Running a compiled program as its messages come, several blocks at once.
  *
  * A queue is the FIFO of one direction of a link, and stands at the operation and block of its next
- * message. So the heads of the queues say what can run next: an operation runs when it is the head of all
- * its queues, the operations that it waits for are past this block, its messages are there and its slots
- * free. Blocks touch different bytes, so they need no order but that of the queues.
+ * message. So the heads of the queues say what can run next: an operation runs when it is the head
+ * of all its queues, the operations that it waits for are past this block, its messages are there
+ * and its slots free. Blocks touch different bytes, so they need no order but that of the queues.
  *
  * Queues go in rounds: in round r an operation of stage s works on block r - STAGE_SKEW * s
  * (executable.c), if there is one. So what ends a block does not hold up, on a link that both
@@ -105,7 +105,8 @@ static bool leads_all(const struct tti_executable *exec, int32_t index, int32_t 
 	return true;
 }
 
-/* Whether the operations that it waits for are past this block, not counting `but` (-1: all count). */
+/* Whether the operations that it waits for are past this block, not counting `but` (-1: all
+ * count). */
 static bool is_free_but(const struct tti_executable *exec, int32_t index, int32_t block,
 			int32_t but)
 {
@@ -146,7 +147,8 @@ static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, siz
 	return then;
 }
 
-/* Send data that is only sent, and to one peer, straight out of memory; false: it does not go so. */
+/* Send data that is only sent, and to one peer, straight out of memory; false: it does not go
+ * so. */
 static bool send_from_memory(struct tti_job *job, int32_t index, const struct tti_operand *operand)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -296,8 +298,8 @@ static bool is_behind(struct tti_link *link)
 	return !link->ops->all_released || !link->ops->all_released(link);
 }
 
-/* Which of so many peers that are behind is blamed now: each for a while, as from here a peer that waits
- * for others looks like one that is gone. */
+/* Which of so many peers that are behind is blamed now: each for a while, as from here a peer that
+ * waits for others looks like one that is gone. */
 static int whose_turn(int behind)
 {
 	return (int)(tti_now_ns() / BLAMED_NS % behind);
@@ -319,7 +321,8 @@ static int blame_readers(const struct tti_post *post)
 	return -1;
 }
 
-/* Whether the next operation of a queue is of the oldest block and waits for nothing but its peers. */
+/* Whether the next operation of a queue is of the oldest block and waits for nothing but its
+ * peers. */
 static bool is_held(const struct tti_job *job, int32_t queue)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -332,8 +335,8 @@ static bool is_held(const struct tti_job *job, int32_t queue)
 	       is_free_but(exec, head_of(exec, queue), block, -1);
 }
 
-/* The links that keep the oldest block from its end: the peer of one on which a message is missing, else of
- * one whose peer has not read what it was sent. */
+/* The links that keep the oldest block from its end: the peer of one on which a message is missing,
+ * else of one whose peer has not read what it was sent. */
 int tti_program_blame(const struct tti_job *job)
 {
 	const struct tti_executable *exec = job->program.exec;
@@ -361,8 +364,8 @@ int tti_program_blame(const struct tti_job *job)
 	return blamed;
 }
 
-/* Whether the caches do not hold two vectors of this call. Then copies into them are written past the
- * caches. */
+/* Whether the caches do not hold two vectors of this call. Then copies into them are written past
+ * the caches. */
 static bool is_large(const struct tti_engine *engine, const struct tti_executable *exec,
 		     const struct tti_layout *layout)
 {

@@ -24,8 +24,8 @@ struct offer {
 	_Atomic uint32_t is_revoked;
 };
 
-/* Such messages have a tag of their own, and are too long to travel inline, since the release of inline
- * messages is not reported at once. */
+/* Such messages have a tag of their own, and are too long to travel inline, since the release of
+ * inline messages is not reported at once. */
 static uint64_t offer_tag(uint64_t tag)
 {
 	return tti_hash_mix(tag + UINT64_C(0x9e3779b97f4a7c15)) | 1;

@@ -3,10 +3,10 @@
 #define TTI_ENGINE_RNDV_H
 
 /* Rendezvous: a send of data that the peer can address. One message names the data, the receiver
- * copies the data from where it lies and then releases the message, and the send is done. The sender
- * alone decides for it; no message goes the other way. A sender that gives up its call meanwhile
- * marks the message, so that the receiver discards what it has copied. Only programs of sends and
- * receives have rendezvous. Internal to the engine. */
+ * copies the data from where it lies and then releases the message, and the send is done. The
+ * sender alone decides for it; no message goes the other way. A sender that gives up its call
+ * meanwhile marks the message, so that the receiver discards what it has copied. Only programs of
+ * sends and receives have rendezvous. Internal to the engine. */
 
 #include "engine/executable.h"
 

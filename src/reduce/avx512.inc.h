@@ -142,8 +142,8 @@ static inline v_u16 v_to_half(v_f32 x)
 }
 
 /* Less than a vector. Not by one load or store with a mask, which would touch the line behind where
- * the vector crosses it, whatever the mask says: behind a message of a line is the next one's, which
- * another core writes at the time. */
+ * the vector crosses it, whatever the mask says: behind a message of a line is the next one's,
+ * which another core writes at the time. */
 static inline __mmask64 v_below(size_t nbytes)
 {
 	return (UINT64_C(1) << nbytes) - 1;

@@ -13,15 +13,15 @@
 
 _Atomic int tti_fork_own_pid;
 
-/* A program that closes all its files, these too, may get the number for a file of its own: the inode
- * tells. */
+/* A program that closes all its files, these too, may get the number for a file of its own: the
+ * inode tells. */
 struct file {
 	int fd;
 	ino_t inode;
 };
 
-/* In pages of its own: malloc() under the lock would wait for one that has its own lock held while a
- * process forks, as that of libtutti-malloc.so has, and waits for this one. */
+/* In pages of its own: malloc() under the lock would wait for one that has its own lock held while
+ * a process forks, as that of libtutti-malloc.so has, and waits for this one. */
 static struct {
 	pthread_mutex_t lock;
 	struct file *all;

@@ -17,9 +17,9 @@
 /* From the first call on, children are noticed. */
 void tti_fork_watch(void);
 
-/* No child is forked meanwhile, so it finds whole what is shared by all threads and changed under this
- * lock, and can go on with it. Held for short; files are neither opened nor closed under it by the
- * functions below. */
+/* No child is forked meanwhile, so it finds whole what is shared by all threads and changed under
+ * this lock, and can go on with it. Held for short; files are neither opened nor closed under it by
+ * the functions below. */
 void tti_fork_lock(void);
 void tti_fork_unlock(void);
 

@@ -14,8 +14,8 @@ enum tti_reach {
 	TTI_REACH_COPIED, /* by the kernel, which copies from process to process */
 };
 
-/* X(name, what): what copying memory of a peer takes, with a source that was just written, while the
- * peer does the same. Rates are in bytes per us. */
+/* X(name, what): what copying memory of a peer takes, with a source that was just written, while
+ * the peer does the same. Rates are in bytes per us. */
 #define TTI_REACH_FIGURE_MAP(X)                           \
 	X(call_ns, "of the kernel for a copy of 8 bytes") \
 	X(copied_64k, "the kernel, 64 KiB, bytes per us") \

@@ -12,7 +12,8 @@
 #define LEAST 4096 /* tags */
 
 /* Of the first unit of a run: what it is, and of a free one its neighbours in the bin. Of the last
- * unit: how long the run is, for the next one. 0 in all others, so that none is taken for a first. */
+ * unit: how long the run is, for the next one. 0 in all others, so that none is taken for a
+ * first. */
 struct tti_run_tag {
 	uint32_t word; /* USED, DIRTY, units */
 	uint32_t back; /* units */

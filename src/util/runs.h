@@ -3,9 +3,9 @@
 #define TTI_UTIL_RUNS_H
 
 /* Which units of a row of them are in use: an allocator of numbers. It hands out runs of
- * neighbouring units, and merges what is given back with its free neighbours. It touches nothing but
- * its own table, of 16 bytes for each unit below the highest one that was ever in use, which is the
- * kernel's memory and not malloc's: a malloc may be made of it.
+ * neighbouring units, and merges what is given back with its free neighbours. It touches nothing
+ * but its own table, of 16 bytes for each unit below the highest one that was ever in use, which is
+ * the kernel's memory and not malloc's: a malloc may be made of it.
  *
  * A free run is found by the power of two below its length; a look takes a bounded number of
  * steps, so a run that would fit may be passed over for a longer one (segregated fit; Wilson et

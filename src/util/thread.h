@@ -17,8 +17,8 @@
 TUTTI_CHECKED tutti_status tti_thread_start(pthread_t *out, const char *name, void *(*run)(void *),
 					    void *self);
 
-/* Ask that this thread, which sleeps most of the time and does little when it is woken, gets a core at
- * once then, for turns that are short: from Linux 6.12 on. Elsewhere nothing changes. */
+/* Ask that this thread, which sleeps most of the time and does little when it is woken, gets a core
+ * at once then, for turns that are short: from Linux 6.12 on. Elsewhere nothing changes. */
 void tti_thread_low_latency(void);
 
 /* Waits on it have deadlines of CLOCK_MONOTONIC. */
@@ -32,7 +32,8 @@ int tti_cpu_count(void);
 /* CPUs of the host, whoever may run on them, >= 1. */
 int tti_cpu_online(void);
 
-/* The core that a CPU is a thread of, as the number of its first CPU; `cpu` where /sys does not tell. */
+/* The core that a CPU is a thread of, as the number of its first CPU; `cpu` where /sys does not
+ * tell. */
 int tti_cpu_core(int cpu);
 
 /* CPUs the control groups allow, rounded up, read below `root` ("": the
