@@ -71,8 +71,8 @@ struct tti_comm *tti_handle_find(struct tutti_comm *handle)
 
 	if (!handle || handle->pid != tti_fork_pid())
 		return NULL;
-	/* First counted, then looked: who takes the communicator looks the other way
-	 * round, so one of the two sees the other. */
+	/* Count first, then load; tti_handle_take() does it in reverse order, so one of the two
+	 * sees the other. */
 	atomic_fetch_add(&handle->users, 1);
 	comm = atomic_load(&handle->comm);
 	if (!comm)

@@ -213,7 +213,7 @@ tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report 
 	return TUTTI_OK;
 }
 
-/* What a communicator that can be used says of itself; the text is the caller's. */
+/* A text about a usable communicator, written by `write`; the caller frees it. */
 static tutti_status tell(tutti_comm_t handle, bool json, char **out,
 			 tutti_status (*write)(const struct tti_comm *, bool json,
 					       struct tti_strbuf *))
@@ -273,7 +273,7 @@ tutti_status tutti_comm_finalize(tutti_comm_t handle)
 	return TUTTI_OK;
 }
 
-/* Nobody gets at the communicator any more; wait for what is queued on streams, free. */
+/* Take the communicator from its handle, wait for calls that are queued on streams, and free it. */
 static tutti_status destroy(tutti_comm_t handle)
 {
 	struct tti_comm *comm = tti_handle_take(handle);
@@ -288,7 +288,7 @@ static tutti_status destroy(tutti_comm_t handle)
 	tti_sequence_wait(comm, atomic_load(&comm->issued));
 	st = tti_roots_check(comm);
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
-	/* A call that wakes waiters holds the lock while it does. */
+	/* The last call may still hold the lock, as it wakes waiters. */
 	pthread_mutex_lock(&comm->lock);
 	pthread_mutex_unlock(&comm->lock);
 	tti_handle_free(handle);
@@ -296,7 +296,7 @@ static tutti_status destroy(tutti_comm_t handle)
 	return st == TUTTI_OK ? st : tti_fail_quiet(st, "%s", text);
 }
 
-/* For who then waits for all calls. */
+/* Enter, for a caller that then waits for all calls. */
 static tutti_status enter_to_end(tutti_comm_t handle, struct tti_comm **out)
 {
 	tutti_status st;

@@ -5,7 +5,7 @@
 #include "core/comm.h"
 #include "util/error.h"
 
-/* The public calls in which what a rank sends to, or gets from, each other is its own. */
+/* The public calls with a count for each rank, and sends with receives. */
 
 tutti_status tutti_all_to_all(const void *send, void *recv, size_t count, tutti_type type,
 			      tutti_comm_t comm, tutti_stream_t stream)
@@ -124,7 +124,7 @@ tutti_status tutti_reduce_scatter_v(const void *send, void *recv, const size_t *
 
 /* -- Both ways ------------------------------------------------------------------------- */
 
-/* Counts that overflow are left to the two calls. */
+/* The two calls report counts that overflow. */
 static tutti_status check_apart(const struct tti_args *out, const struct tti_args *in)
 {
 	const uintptr_t send = (uintptr_t)out->send, recv = (uintptr_t)in->recv;
@@ -142,7 +142,7 @@ static tutti_status check_apart(const struct tti_args *out, const struct tti_arg
 			out->send, sends, in->recv, recvs);
 }
 
-/* A group of the two, so that neither waits for the other. */
+/* Both are in a group, so that neither waits for the other. */
 tutti_status tutti_send_recv(const void *send, size_t send_count, int to, void *recv,
 			     size_t recv_count, int from, tutti_type type, tutti_comm_t comm,
 			     tutti_stream_t stream)

@@ -51,7 +51,7 @@ void tti_args_format(const struct tti_args *args, const char *sides, char *buf, 
 		 args->coll == TUTTI_HANDOFF ? ", " : "", args->coll == TUTTI_HANDOFF ? sides : "");
 }
 
-/* A pair that tutti_op_takes() denies, and what there is in its place. */
+/* tutti_op_takes() denies the pair: name the operators that the type has. */
 static tutti_status refuse_pair(const struct tti_args *args)
 {
 	char names[TUTTI_OP_COUNT * 8] = "";
@@ -127,7 +127,7 @@ bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args)
 	return recv == send + tti_collective_in_place(args->coll, own);
 }
 
-/* Where all of a buffer lies that this rank has. */
+/* Check one buffer; where it begins, and how long it is. */
 static tutti_status check_buffer(const struct tti_comm *comm, const struct tti_args *args,
 				 bool is_send, uintptr_t *begin, size_t *nbytes)
 {

@@ -44,7 +44,7 @@ static tutti_status no_room(const struct tti_call_item *item, int n)
 	return item->nargs > 0 ? tti_call_fail_alone(item->comm, item->args, st) : st;
 }
 
-/* As most groups are of one communicator, those need no memory. */
+/* A group of one communicator, as most are, needs no memory. */
 static void run_rounds(struct tti_call_item *items, int n)
 {
 	struct tti_call_room *room = n == 1 ? NULL : tti_call_room_create(n);

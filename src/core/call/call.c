@@ -79,7 +79,7 @@ static struct tti_reducer reducer_of(const struct tti_comm *comm, const struct t
 	return tti_operator_reducer(args->custom, args->op, args->type, comm->n);
 }
 
-/* The program by slots, or in memory, and where its chunks lie. */
+/* The program, by slots or in memory, and its layout. */
 static tutti_status find_program(const struct tti_running_call *run, bool in_memory,
 				 struct tti_executable **out, size_t *slice_bytes,
 				 struct tti_layout *layout)
@@ -117,7 +117,7 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, slice, run->sign);
 }
 
-/* Where the data lies, if all ranks' buffers can be addressed; else by slots. */
+/* By a memory program if the buffers of all ranks can be addressed; else by slots. */
 static tutti_status start_in_memory(struct tti_running_call *run)
 {
 	struct tti_comm *comm = run->comm;
@@ -138,7 +138,7 @@ static tutti_status start_in_memory(struct tti_running_call *run)
 			      run->sign);
 }
 
-/* A part of another call has the number of that. */
+/* A part of another call has the number of that call. */
 static uint64_t next_signature(struct tti_comm *comm, const struct tti_args *args, uint64_t part)
 {
 	if (args->part_of)
@@ -146,7 +146,7 @@ static uint64_t next_signature(struct tti_comm *comm, const struct tti_args *arg
 	return tti_signature_make(++comm->seq, part);
 }
 
-/* Numbered and told from here on: a failure is no longer this rank's alone. */
+/* The call is numbered and published now: from here on a failure concerns all ranks. */
 static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 		      const struct tti_prepared *call)
 {
@@ -168,8 +168,7 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 	return sign;
 }
 
-/* What remains when the job of a collective, or of n sends and receives, is over, however it
- * ended. */
+/* The job of a collective, or of n sends and receives, has ended with `status`. */
 static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, int n,
 			   const struct tti_job *job, tutti_status status)
 {
@@ -198,7 +197,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 	return status;
 }
 
-/* As of one that has not started: all that finish() reads, as the engine clears the rest. */
+/* Clear what finish() reads of a job that has not started; the engine clears the rest. */
 static void clear(struct tti_job *job)
 {
 	job->mismatch_peer = -1;
@@ -206,7 +205,7 @@ static void clear(struct tti_job *job)
 	job->program.is_memory = false;
 }
 
-/* *run stays where it is until its job is done. If that cannot start it is finished. */
+/* *run must not move until its job is done. A job that cannot start is finished here. */
 static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 			  const struct tti_args *args, const struct tti_prepared *call)
 {
@@ -217,7 +216,7 @@ static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 	run->call = call;
 	run->sign = begin(comm, args, call);
 	clear(&run->job);
-	/* Of others' inputs each is multiplied by what only its rank knows. */
+	/* A memory program reads the inputs of others, but only their ranks know the scalars. */
 	if (!reducer_of(comm, args).scalars && tti_memory_asks(comm, args, call))
 		st = start_in_memory(run);
 	else
@@ -243,7 +242,7 @@ static inline tutti_status run_collective(struct tti_comm *comm, const struct tt
 
 	if (!call->is_short)
 		return run_long(comm, args, call);
-	/* One that is kept has the scalar of when it was prepared. */
+	/* A kept call has the scalar that was read when it was prepared. */
 	if (args->custom)
 		call->way.job.program.reducer = reducer_of(comm, args);
 	st = tti_short_run(&call->way, args->send, args->recv, begin(comm, args, call));
@@ -264,8 +263,8 @@ tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *a
 	return status;
 }
 
-/* With TUTTI_CHECK=1 ranks meet under the name of a call that names a root, before it: else those
- * that name different ones may find out only after it. */
+/* With TUTTI_CHECK=1 a barrier with the signature of a rooted call comes before it: without it,
+ * ranks that name different roots may find out only after the call. */
 static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args,
 			       const struct tti_prepared *checked)
 {

@@ -34,18 +34,18 @@ static struct side side_of(const struct tti_comm *comm, const struct tti_args *a
 	const size_t *of_all = is_send ? args->recv_counts : args->send_counts;
 	const bool own = holder_of(args, is_send) == TTI_HOLDER_OWNER;
 
-	/* A rank's own row alone: where all know all counts, as long as they say. */
+	/* This rank's own row: where all ranks know all counts, its length is one of them. */
 	if (own && !tti_is_by_pairs(args->coll))
 		return (struct side){ .count = of_all[comm->rank], .nranges = 1 };
 	if (counts)
 		return (struct side){ .counts = counts,
 				      .displs = is_send ? args->send_displs : args->recv_displs,
 				      .nranges = comm->n };
-	/* Else what the root alone has. */
+	/* Else only the root has the buffer. */
 	return own ? (struct side){ .count = args->count, .nranges = 1 } : (struct side){ 0 };
 }
 
-/* *first of the range before is where the next one of none given begins. */
+/* packed: where a range without a displacement begins. */
 static struct tti_range range_at(const struct side *side, int i, size_t packed)
 {
 	if (!side->counts)
@@ -66,7 +66,7 @@ bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, in
 	}
 	if (!tti_is_by_pairs(args->coll))
 		return false;
-	/* All that is gathered is sent to the root; all that is scattered, by it. */
+	/* A gather sends only to the root, and in a scatter only the root sends. */
 	if (tti_collective_is_rooted(args->coll) && root_end != args->root)
 		return false;
 	side = side_of(comm, args, is_send);
@@ -76,8 +76,8 @@ bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, in
 
 /* -- Looking at them ------------------------------------------------------------------ */
 
-/* The root of a gather or scatter has counts for all; other ranks' are not looked at. Of a
- * rank's own row the count is not in an array. */
+/* In a gather or scatter only the root's counts are read. The count of a rank's own row is in no
+ * array. */
 static bool needs_counts(const struct tti_comm *comm, const struct tti_args *args, bool is_send)
 {
 	const enum tti_holder holder = holder_of(args, is_send);
@@ -154,7 +154,7 @@ void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args,
 	*out = end > begin ? (struct tti_range){ begin, end - begin } : (struct tti_range){ 0 };
 }
 
-/* Of two buffers' ranges, in bytes of memory. */
+/* Whether a range of buffer a and one of buffer b overlap. */
 static bool meet(uintptr_t a, struct tti_range first, uintptr_t b, struct tti_range second,
 		 size_t size)
 {
@@ -164,8 +164,8 @@ static bool meet(uintptr_t a, struct tti_range first, uintptr_t b, struct tti_ra
 	       to < from + first.count * size;
 }
 
-/* Whether a range of one side lies over one of the other; of one side with itself, over
- * another one. */
+/* Whether a range of one side overlaps one of the other; if the sides are one, another range of
+ * it. */
 static bool any_meet(uintptr_t a, const struct side *first, uintptr_t b, const struct side *second,
 		     size_t size)
 {

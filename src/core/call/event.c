@@ -4,8 +4,8 @@
 #include "util/fork.h"
 #include "util/mem.h"
 
-/* One tutti_event_record(): shared by its event until that is recorded again, by its stream until it has
- * happened there, and by those who wait for it. */
+/* One tutti_event_record(). Its event shares it until the event is recorded again, its stream until
+ * the stream has reached it, and waiters as long as they wait. */
 struct record {
 	struct tti_stream_item item;
 	_Atomic int users;
@@ -71,7 +71,7 @@ tutti_status tutti_event_destroy(tutti_event_t event)
 	if (!event)
 		return TUTTI_OK;
 	st = tti_fork_check("event", event, event->pid);
-	/* In a child the lock may be taken for ever. */
+	/* In a forked child nobody may ever unlock it. */
 	if (st == TUTTI_OK)
 		pthread_mutex_destroy(&event->lock);
 	record_drop(event->last);
@@ -114,7 +114,8 @@ tutti_status tutti_event_record(tutti_event_t event, tutti_stream_t stream)
 		tti_free(record);
 		return st;
 	}
-	/* Not earlier: who finds it here may wait on the same stream, behind it. */
+	/* Not earlier: a thread that finds the record may wait for it on the same stream, behind
+	 * it. */
 	pthread_mutex_lock(&event->lock);
 	before = event->last;
 	event->last = record;
@@ -127,7 +128,7 @@ static tutti_status run_wait(struct tti_stream_item *item)
 {
 	struct wait *wait = (struct wait *)item;
 
-	/* What is behind it relies on it: it is not for a function of this thread to end it. */
+	/* Work behind the wait relies on it, so an interrupt does not end it. */
 	(void)tti_awaited_wait(wait->record->awaited, &wait->record->pending, false);
 	record_drop(wait->record);
 	tti_free(wait);

@@ -61,7 +61,7 @@ static tutti_status wait_for_inits(void)
 	return st;
 }
 
-/* Streams first: they run beside what the caller then does itself. */
+/* Streams first: they run while the caller runs its own batch. */
 static tutti_status start_batches(const struct tti_queued_call *calls, size_t n)
 {
 	tutti_status st = TUTTI_OK;
@@ -99,8 +99,8 @@ static tutti_status run_group(void)
 	return st;
 }
 
-/* Each communicator's sends and receives of one stream go at the same time; the rest one after the other,
- * as if one core did them. */
+/* The sends and receives of one communicator on one stream run at the same time; all else in
+ * sequence, as on one core. */
 static tutti_status predict_group(double *us)
 {
 	const struct tti_queued_call *calls = tti_call_group.calls.at;
@@ -126,7 +126,7 @@ static tutti_status predict_group(double *us)
 	return st;
 }
 
-/* The outermost group is over. What it holds is run, or, with `us`, predicted. */
+/* End the outermost group: run its calls, or, with `us`, predict them. */
 static tutti_status end_group(double *us)
 {
 	tutti_status st = tti_call_group.error == TUTTI_OK
@@ -144,7 +144,7 @@ static tutti_status end_group(double *us)
 	return st;
 }
 
-/* TUTTI_OK: this is the end of the outermost group, which is to be ended; TUTTI_AGAIN: of an inner one. */
+/* TUTTI_OK: the outermost group ends now; TUTTI_AGAIN: only an inner one. */
 static tutti_status leave_group(void)
 {
 	const tutti_status st = tti_fork_check("group", &tti_call_group, tti_call_group.pid);

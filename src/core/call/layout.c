@@ -41,7 +41,7 @@ static struct tti_layout even_layout(const struct tti_args *args, int nchunks, i
 		.parts = parts,
 		.chunk_count = piece_of(args->count, (size_t)parts, type_size),
 		.row_count = args->count,
-		/* Of its own input or output a rank has one row only. */
+		/* A rank has only one row of its own input or output. */
 		.in_stride = tti_collective_sends_rows(args->coll) ? row : 0,
 		.out_stride = tti_collective_gets_rows(args->coll) ? row : 0,
 		.paired = by_pair ? (size_t)n : 0,
@@ -86,8 +86,8 @@ void tti_extents_slice(struct tti_extent *at, size_t nchunks, size_t longest, si
 	}
 }
 
-/* Rows one after the other, or where the caller says; the buffer of what is a rank's own
- * alone is taken for its part of all. */
+/* Rows are packed, or lie where the caller says. A buffer that holds only the rank's own row is
+ * treated as its part of a buffer with all rows. */
 static tutti_status uneven_layout(struct tti_comm *comm, const struct tti_args *args, int nchunks,
 				  size_t slice_bytes, struct tti_layout *out)
 {

@@ -16,8 +16,8 @@
 #include "util/mem.h"
 #include "util/params.h"
 
-/* To ask holds a call up by some microseconds, up to a third of a gather of 256 KiB. Where so
- * many calls of a kind in a row found no registered memory, one of so many asks. */
+/* To ask costs a call some microseconds, up to a third of a gather of 256 KiB. After ASK_ALWAYS
+ * calls of a collective in a row without registered memory, one in ASK_EVERY asks. */
 #define ASK_ALWAYS 16
 #define ASK_EVERY  8
 
@@ -110,7 +110,7 @@ tutti_status tti_memory_offer(const struct tti_comm *comm, unsigned ways, int pe
 			comm->algo, comm->rank, nbytes, peer, peer);
 }
 
-/* Whether one of two buffers has the other in it. */
+/* Whether one of the two buffers contains the other. */
 static bool is_one(const struct tti_args *args, size_t sends, size_t recvs)
 {
 	const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
@@ -134,7 +134,8 @@ static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
 }
 
-/* What others touch of a buffer of this rank; false: it has no name that this call takes. */
+/* The part of a buffer that other ranks touch; false: they cannot reach it in the way of this
+ * call. */
 static bool describe_buffer(const struct tti_comm *comm, const struct tti_args *args,
 			    const struct tti_prepared *call, bool is_send,
 			    struct tti_memory_buffer *out)
@@ -146,8 +147,8 @@ static bool describe_buffer(const struct tti_comm *comm, const struct tti_args *
 	struct tti_range range;
 
 	tti_args_range(comm, args, is_send, &range);
-	/* Rows that a rank has for others are written by it, and those that it gets alone are read
-	 * by it, unless all do a part of each (programs.c). A buffer of nothing may be NULL. */
+	/* Others do not touch rows of the rank's own, unless all ranks do a part of each
+	 * (programs.c). An empty buffer may be NULL. */
 	if (((is_send ? what->input : what->output) == TTI_HOLDER_OWNER &&
 	     args->coll != TUTTI_REDUCE_SCATTER_V) ||
 	    range.count == 0)
@@ -163,7 +164,7 @@ void tti_memory_describe(const struct tti_comm *comm, const struct tti_args *arg
 {
 	*out = (struct tti_memory_call){
 		.coll = args->coll,
-		/* Results that do not fit the caches go past them. */
+		/* Results that do not fit the caches are stored past them. */
 		.is_large =
 			total_of(comm, args) / (size_t)comm->n >= comm->engine.config.cache_bytes,
 	};
@@ -177,7 +178,7 @@ void tti_memory_describe(const struct tti_comm *comm, const struct tti_args *arg
 
 /* -- The user's side ------------------------------------------------------------- */
 
-/* A communicator on which memory can be had now. To be left again. */
+/* Enter a communicator whose init is over. The caller leaves it again. */
 static tutti_status enter(tutti_comm_t handle, const char *what, struct tti_comm **out)
 {
 	tutti_status st;
@@ -200,7 +201,7 @@ static tutti_status wait_for_calls(struct tti_comm *comm)
 	return TUTTI_OK;
 }
 
-/* Onto the list of this communicator; NULL: out of memory. */
+/* Add to the communicator's list; NULL: out of memory. */
 static struct tutti_reg *put(struct tti_comm *comm, void *memory, size_t nbytes)
 {
 	struct tutti_reg *reg = tti_zalloc(sizeof(*reg));
@@ -218,7 +219,7 @@ static struct tutti_reg *put(struct tti_comm *comm, void *memory, size_t nbytes)
 	return NULL;
 }
 
-/* From the list; false: it is not in it, and may not be looked at. */
+/* Remove from the list; false: it is not there, and *reg must not be read. */
 static bool take(struct tti_comm *comm, const struct tutti_reg *reg)
 {
 	struct tti_memory *memory = &comm->memory;

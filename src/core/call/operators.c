@@ -53,8 +53,8 @@ static bool is_rounded(tutti_type type)
 	return false;
 }
 
-/* Integers wrap, and minima and maxima are one of the operands: theirs is the same result in
- * any order. What is narrower than float32 is rounded at the end of each pass. */
+/* Integers wrap, and a minimum or maximum is one of the operands, so their results do not depend on
+ * the order. Types narrower than float32 are rounded at the end of each pass. */
 enum tti_order tti_op_order(tutti_op op, tutti_type type)
 {
 	const tutti_op base = tti_op_base(op);
@@ -92,7 +92,7 @@ void tti_operators_release(struct tti_operator_list *list)
 	tti_vec_release(&list->all);
 }
 
-/* Where in the list; its length: nowhere. */
+/* The index in the list; its length: it is not there. */
 static size_t place_of(const struct tti_operator_list *list, tutti_op op)
 {
 	size_t i = 0;
@@ -102,8 +102,8 @@ static size_t place_of(const struct tti_operator_list *list, tutti_op op)
 	return i;
 }
 
-/* The lowest number that is free, so that ranks that create and destroy in one order get
- * the same. */
+/* The lowest free number: so ranks that create and destroy in the same order get the same
+ * values. */
 static tutti_status free_value(const struct tti_operator_list *list, enum tti_op_kind kind,
 			       tutti_op *out)
 {

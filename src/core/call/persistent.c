@@ -61,7 +61,7 @@ static tutti_status make_ready(struct tti_comm *comm, struct tutti_persistent *p
 	return st;
 }
 
-/* Fields that the collective has no use for are as its own call leaves them. */
+/* Fields that the collective does not use have the values of its own public call. */
 static struct tti_args args_of(const tutti_call *call)
 {
 	const tutti_collective coll = call->coll;

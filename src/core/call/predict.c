@@ -52,8 +52,8 @@ static void add_pairs(const struct tti_comm *comm, const struct tti_args *args,
 				add_pair(comm, traffic, peer, (double)range.count * size, is_send);
 }
 
-/* What two ranks of a handoff have in common goes from one to the other, in equal parts from all that
- * hold it. */
+/* The elements that two ranks of a handoff share go from one to the other; all that hold them send
+ * equal parts. */
 static void add_handoff(const struct tti_comm *comm, const struct tti_args *args,
 			struct tti_predicted_traffic *traffic)
 {

@@ -61,7 +61,7 @@ static struct tti_prepared_calls *calls_of(struct tti_comm *comm)
 
 /* -- Finding ----------------------------------------------------------------------- */
 
-/* An all to all in place has a program of its own; to others it makes no difference. */
+/* An all to all in place has a program of its own; other collectives have one for both. */
 static bool is_in_place(const struct tti_args *args)
 {
 	return args->coll == TUTTI_ALL_TO_ALL && args->send == args->recv;
@@ -107,7 +107,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 	struct tti_prepared_key key;
 	struct tti_prepared *call;
 
-	/* What goes past its place in the key is not asked for anywhere. */
+	/* Values that exceed their bits in the key are invalid everywhere. */
 	if ((unsigned)args->type >> 8 | (unsigned)op >> TTI_OP_BITS)
 		return NULL;
 	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
@@ -125,8 +125,8 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 
 /* -- Making ------------------------------------------------------------------------ */
 
-/* Whether its operations are run in their order, if each chunk is one message: short ones, and an
- * exchange, which is one message whatever its length. Not what may be run where the data lies. */
+/* Whether the operations run in their order, if each chunk is one message: in a short call, and in
+ * an exchange, which is one message of any length. Not if there is a memory program. */
 static bool may_be_short(const struct tti_args *args, const struct tti_prepared *call)
 {
 	const bool is_exchange = tti_executable_is_exchange(call->bound) && !args->custom;
@@ -162,14 +162,14 @@ static enum tti_program_reach reach_of(const struct tti_prepared *call)
 	return call->is_forced ? TTI_BY_MEMORY_FORCED : TTI_BY_MEMORY;
 }
 
-/* TUTTI_REACH: ordinary memory is copied wherever that can be. */
+/* TUTTI_REACH asks that the kernel copies ordinary memory wherever it can. */
 static bool asks_for_copies(const struct tti_comm *comm)
 {
 	return comm->memory.port->plain == TTI_REACH_COPIED &&
 	       tti_params()->reach == TTI_WISH_COPIED;
 }
 
-/* Whether the call takes the memory program where its buffers are reached so. */
+/* *takes: whether the call has a memory program if its buffers are reached in that way. */
 static tutti_status find_in_memory(struct tti_comm *comm, struct tti_program_need *need,
 				   enum tti_reach reach, struct tti_prepared *call, bool *takes)
 {
@@ -201,7 +201,7 @@ static tutti_status prepare_memory(struct tti_comm *comm, struct tti_program_nee
 	return TUTTI_OK;
 }
 
-/* Its program is that of its sides (handoff.h). */
+/* A handoff's program is found by its sides (handoff.h). */
 static tutti_status prepare_handoff(struct tti_comm *comm, struct tti_prepared *call)
 {
 	TTI_TRY(tti_memory_ways(comm, TUTTI_HANDOFF, call->nbytes, &call->ways));
@@ -244,7 +244,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	return prepare_short(comm, args, call);
 }
 
-/* A program of one operation, whose chunk is cut into messages as both ends compute. */
+/* A program of one operation; both ends compute how its chunk is cut into messages. */
 static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_args *args,
 				     struct tti_prepared *call)
 {

@@ -123,8 +123,8 @@ static int size_class(size_t nbytes)
 	return nbytes <= 1 ? 0 : 64 - __builtin_clzll(nbytes - 1);
 }
 
-/* What a choice is found by. Sizes that a file is for are exact, so where one is (file >= 0), it has
- * choices of its own. */
+/* The key of a choice. A file of the user is for exact sizes, so it has choices of its own (file >=
+ * 0). */
 static uint64_t choice_key(const struct tti_program_need *need, int class, int file)
 {
 	const uint64_t key =
@@ -169,7 +169,7 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 	struct tti_choice *choice = &kept.choice;
 
 	TTI_TRY(tti_choose(&input, need->algo, tti_params()->slice, choice));
-	/* A row may be all there is, so each rank does a part of every row. */
+	/* One row may have all the data, so each rank does a part of every row. */
 	if (choice->algo->needs_memory && need->uneven)
 		choice->split.parts = 2;
 	kept.hash = tti_hash_combine(
@@ -262,7 +262,7 @@ tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_ne
 
 /* -- Algorithms for some calls -------------------------------------------------------- */
 
-/* The one text of all that are alike, which lives as long as the communicator; NULL: out of memory. Under
+/* The one copy of equal texts, which lives as long as the communicator; NULL: out of memory. Under
  * the lock. */
 static const char *text_of(struct tti_comm *comm, const char *algo)
 {
@@ -287,7 +287,7 @@ static tutti_status set_algorithm(struct tti_comm *comm, const char *algo)
 	struct tti_forced forced;
 
 	TTI_TRY(tti_comm_usable(comm));
-	/* The whole text is looked at, whatever the collective. */
+	/* This checks the whole text, for any collective. */
 	if (algo &&
 	    tti_forced_read(algo, TUTTI_BARRIER, 0, comm->tuning.files, &forced) != TUTTI_OK) {
 		char why[TTI_ERROR_TEXT];

@@ -19,7 +19,7 @@ void tti_roots_note(struct tti_comm *comm, uint64_t packed, size_t count, uint64
 	roots->call[roots->newest] = (struct tti_rooted_call){ comm->seq, packed, choice, count };
 }
 
-/* The root that a rank named whose messages in such a call have that tag; -1: none. */
+/* The root that a rank named if its messages in such a call have that tag; -1: none. */
 static int root_of(const struct tti_comm *comm, uint64_t seq, struct tti_args args, uint64_t choice,
 		   uint64_t tag)
 {
@@ -63,7 +63,7 @@ tutti_status tti_roots_check(struct tti_comm *comm)
 	if (!comm->has_engine || comm->roots.call[comm->roots.newest].seq == 0 ||
 	    atomic_load(&comm->async_error_is_known))
 		return TUTTI_OK;
-	/* A peer that has looked already and is gone is not missed. */
+	/* From now on it is no failure if a peer closes: it may have looked already. */
 	for (int i = 0; i < TTI_ENGINE_PORTS; i++)
 		if (comm->ports[i])
 			comm->ports[i]->parting = true;
@@ -75,7 +75,7 @@ tutti_status tti_roots_check(struct tti_comm *comm)
 		if (!link || !link->ops->peek(link, &nbytes, &tag) ||
 		    !tti_roots_explain(comm, peer, tag, text, sizeof(text)))
 			continue;
-		/* Another rank may have been first to find it. */
+		/* Another rank may have found it first. */
 		if (atomic_load(&comm->async_error) == 0)
 			tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
 		return tti_fail_quiet(TUTTI_EMISMATCH, "%s", text);

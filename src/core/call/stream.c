@@ -19,11 +19,12 @@ struct failure {
 };
 
 struct failures {
-	struct failure first;  /* of all; under the lock of the stream */
-	struct failure untold; /* since the last function was run; of who runs what has its turn */
+	struct failure first; /* all work; under the stream's lock */
+	struct failure
+		untold; /* since the last function ran; belongs to the thread that runs work */
 };
 
-/* Memory of this is kept when a stream is destroyed (KEEP): what is large is allocated beside it. */
+/* This memory is kept when a stream is destroyed (KEEP), so large parts are allocated beside it. */
 struct tutti_stream {
 	struct tti_freed freed;
 	_Atomic int is_destroyed;
@@ -33,16 +34,16 @@ struct tutti_stream {
 	tutti_stream_release_fn release;
 	pthread_t thread; /* see has_thread() */
 	pthread_mutex_t lock;
-	pthread_cond_t ready, done; /* for the thread, and for those who wait for what is queued */
+	pthread_cond_t ready, done; /* for the thread, and for threads that wait for queued work */
 	struct tti_stream_item *first, **end; /* what the thread may run */
 	int nqueued;  /* not done yet, wherever it is                                    */
-	int nwaiting; /* threads that wait for what is queued: so long the stream stays */
+	int nwaiting; /* threads that wait for queued work, and keep the stream */
 	bool closing;
 	struct tti_awaited *awaited;
 	struct failures *failures;
 };
 
-/* Whose function of tutti_stream_call() this thread runs; NULL: none. */
+/* The stream whose function of tutti_stream_call() this thread runs; NULL: none. */
 static _Thread_local const struct tutti_stream *calling;
 
 static struct tti_freed_list freed_streams;
@@ -98,7 +99,7 @@ static struct tti_awaited *awaited_create(tutti_stream_t stream)
 	return awaited;
 }
 
-/* What a stream has that is not kept when it is destroyed. False: out of memory. */
+/* Allocate what is freed when the stream is destroyed. False: out of memory. */
 static bool fill(struct tutti_stream *stream)
 {
 	stream->awaited = awaited_create(stream);
@@ -114,7 +115,7 @@ static void empty(struct tutti_stream *stream)
 	stream->failures = NULL;
 }
 
-/* One that does not run: handles of a stream that was here before may still name it. */
+/* A stream that does not run, in memory that old handles may still name. */
 static void put_away(struct tutti_stream *stream)
 {
 	if (!stream)
@@ -147,7 +148,7 @@ tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited, const
 
 /* -- Running -------------------------------------------------------------------- */
 
-/* Without one, the threads of the program's queue run what is queued. */
+/* Without a thread, those of the program's queue run the work. */
 static bool has_thread(const struct tutti_stream *stream)
 {
 	return !stream->push || stream->release;
@@ -182,7 +183,7 @@ static struct tti_stream_item *take_first(struct tutti_stream *stream)
 	return item;
 }
 
-/* One less is queued. Others are told when it was the last, and of what they wait for. Under the lock. */
+/* One item less is queued: wake threads that wait for it, or for all. Under the lock. */
 static void count_off(struct tutti_stream *stream, bool is_awaited)
 {
 	stream->nqueued--;
@@ -190,7 +191,7 @@ static void count_off(struct tutti_stream *stream, bool is_awaited)
 		pthread_cond_broadcast(&stream->done);
 }
 
-/* Run what has its turn. Takes the lock and keeps it: once that is given back the stream may end. */
+/* Run the work that is due. Takes the lock and keeps it: once it is released the stream may end. */
 static void run_item(struct tutti_stream *stream, struct tti_stream_item *item)
 {
 	const bool is_awaited = item->is_awaited;
@@ -225,8 +226,8 @@ static void *stream_thread(void *self)
 	return NULL;
 }
 
-/* On a thread of the program's queue. What a child has of the queue of its parent is none of its
- * business, and the lock may be taken there for ever. */
+/* On a thread of the program's queue. In a forked child the queue is the parent's, and nobody may
+ * ever release the lock. */
 static void take_turn(void *arg)
 {
 	struct tti_stream_item *item = arg;
@@ -283,7 +284,7 @@ tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item
 
 /* -- Waiting -------------------------------------------------------------------- */
 
-/* From now on this thread waits for something that is queued. Takes the lock. */
+/* From now on this thread waits for queued work. Takes the lock. */
 static void begin_waiting(struct tutti_stream *stream)
 {
 	pthread_mutex_lock(&stream->lock);
@@ -427,7 +428,7 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	pthread_mutex_lock(&stream->awaited->lock);
 	stream->awaited->stream = NULL;
 	pthread_mutex_unlock(&stream->awaited->lock);
-	/* Who began to wait before that finds all done, and has the lock until it knows. */
+	/* A thread that waits already finds all done, and holds the lock until it has seen that. */
 	pthread_mutex_lock(&stream->lock);
 	pthread_mutex_unlock(&stream->lock);
 	st = first_error(stream);
@@ -477,7 +478,7 @@ struct call {
 	void *arg;
 };
 
-/* What happened before is told once. */
+/* An error is returned once. */
 static tutti_status run_call(struct tti_stream_item *item)
 {
 	struct call *call = (struct call *)item;

@@ -25,7 +25,7 @@ struct batch {
 	struct tti_call_item items[];
 };
 
-/* Which item of the batch is a communicator's; a new one if there is none. */
+/* The communicator's item in the batch, which is added if there is none. */
 static struct tti_call_item *item_of(struct batch *batch, struct tti_comm *comm)
 {
 	int i = 0;
@@ -45,8 +45,7 @@ static void free_batch(struct batch *batch)
 	tti_free(batch);
 }
 
-/* Copy the calls of one communicator, transfers first; a batch outlives what it is made
- * of. */
+/* Copy the calls of one communicator, transfers first: a batch outlives the group. */
 static void fill_item(struct tti_call_item *item, const struct tti_queued_call *calls,
 		      size_t ncalls, tutti_stream_t stream)
 {
@@ -97,7 +96,7 @@ static tutti_status run_batch(struct tti_stream_item *item)
 	return st;
 }
 
-/* One that could not be queued. */
+/* Free a batch that could not be queued. */
 static void drop_batch(struct batch *batch)
 {
 	for (int i = 0; i < batch->n; i++)
@@ -168,8 +167,8 @@ static tutti_status place(const struct tti_queued_call *call)
 	return tti_submit_batch(call, 1, call->stream);
 }
 
-/* Sides are copied, since the call may be queued, as the user's counts are if they may be gone before
- * it runs. */
+/* Sides are copied, as the call may be queued; counts only if the user may free them before it
+ * runs. */
 static tutti_status submit(struct tti_queued_call *call)
 {
 	struct tti_args *args = &call->args;
@@ -190,7 +189,7 @@ static tutti_status submit(struct tti_queued_call *call)
 	return st;
 }
 
-/* A call that was found among those kept, now: its arguments are right, nobody is before it. */
+/* Run a kept call now: its arguments are right, and all calls before it are done. */
 static tutti_status run_prepared(struct tti_comm *comm, struct tti_prepared *call,
 				 const struct tti_args *args)
 {

@@ -42,7 +42,7 @@ void tti_timeouts_release(struct tti_timeouts *timeouts)
 	tti_vec_release(&timeouts->later);
 }
 
-/* The one of call `seqno`. Under the lock. */
+/* The timeout of call `seqno`. Under the lock. */
 static const struct tti_timeout *of_call(const struct tti_timeouts *timeouts, uint64_t seqno)
 {
 	const struct tti_timeout *found = &timeouts->first;
@@ -72,7 +72,7 @@ struct tti_timeout tti_timeout_newest(struct tti_comm *comm)
 	return found;
 }
 
-/* Those that no call goes by any more. Under the lock. */
+/* Forget timeouts that no call has any more. Under the lock. */
 static void forget(struct tti_timeouts *timeouts, uint64_t done)
 {
 	size_t nold = 0;

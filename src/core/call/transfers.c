@@ -65,8 +65,8 @@ static struct tti_transfer *next(struct tti_comm *comm)
 	return &comm->transfers.list.at[comm->transfers.list.n];
 }
 
-/* Find the ways of the sends of the list; `in_place`: receives wait for them, so by messages, as two
- * that offer their data would wait for each other. */
+/* Choose messages or memory for the sends of the list. in_place: receives wait for the sends, so
+ * all go by messages: two ranks that offer their data would wait for each other. */
 static tutti_status offer(struct tti_comm *comm, bool in_place)
 {
 	const char *algorithm = "direct";
@@ -115,7 +115,7 @@ static tutti_status find(struct tti_comm *comm, struct tti_executable **out)
 	return tti_programs_add(comm, steps, nbytes, &prog, out);
 }
 
-/* All of the list at once, each direction of each peer in its order. */
+/* Start the whole list at once; transfers of a peer in one direction keep their order. */
 static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 {
 	const struct tti_reducer reducer = { 0 };
@@ -150,7 +150,7 @@ tutti_status tti_transfers_start(struct tti_comm *comm, const struct tti_args *a
 	return start(comm, job);
 }
 
-/* The type and count of a send whose one message has that tag; false: of none. */
+/* The type and count of a send whose only message has that tag; false: there is none. */
 static bool find_send(const struct tti_args *recv, uint64_t tag, size_t nbytes,
 		      struct tti_args *out)
 {
@@ -185,7 +185,7 @@ bool tti_transfers_explain(const struct tti_comm *comm, const struct tti_args *a
 
 /* -- By pairs ---------------------------------------------------------------------- */
 
-/* Counts that only the two know are part of what their messages must agree on. */
+/* The tag has the count, as only the two ranks know it and must agree on it. */
 static uint64_t tag_of(const struct tti_args *args, uint64_t sign, size_t nbytes)
 {
 	if (args->coll == TUTTI_ALL_TO_ALL)
@@ -193,7 +193,7 @@ static uint64_t tag_of(const struct tti_args *args, uint64_t sign, size_t nbytes
 	return tti_hash_mix(sign + nbytes * UINT64_C(0xc2b2ae3d27d4eb4f)) | 1;
 }
 
-/* What goes to, or comes from, a peer; false: nothing, not even an empty message. */
+/* The transfer to, or from, a peer; false: there is none, not even an empty message. */
 static bool find_pair(const struct tti_comm *comm, const struct tti_args *args, uint64_t sign,
 		      int peer, bool is_send, struct tti_transfer *out)
 {
@@ -208,7 +208,7 @@ static bool find_pair(const struct tti_comm *comm, const struct tti_args *args, 
 	return true;
 }
 
-/* What this rank has for itself, unless it is there already. */
+/* Copy what this rank has for itself, unless it is there already. */
 static void add_own(struct tti_comm *comm, const struct tti_args *args)
 {
 	struct tti_transfer from, *own = next(comm);
@@ -223,8 +223,8 @@ static void add_own(struct tti_comm *comm, const struct tti_args *args)
 	comm->transfers.list.n++;
 }
 
-/* In round k with the k-th rank after this one and the k-th before, as in the program: what
- * goes to one rank comes from all others one after the other. */
+/* Round k sends to the k-th rank after this one and receives from the k-th before it, as the
+ * program does, so that messages to one rank come from the others one after the other. */
 tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args, uint64_t sign,
 			     struct tti_job *job)
 {
@@ -240,7 +240,7 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	for (int round = 1; round < n; round++) {
 		if (!find_pair(comm, args, sign, (comm->rank + n - round) % n, false, next(comm)))
 			continue;
-		/* What goes to that rank is in round n - round. */
+		/* The send to that rank is in round n - round. */
 		if (in_place)
 			next(comm)->after = n - round - 1;
 		comm->transfers.list.n++;

@@ -32,7 +32,8 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 		config.boot_timeout_ms = parent->config_boot_timeout_ms;
 	if (!config.traffic_class)
 		config.traffic_class = parent->traffic_class;
-	/* Who asked for that does not lose it by a configuration that does not know of it. */
+	/* A parent's encryption stays, even if the configuration is of a version without the
+	 * field. */
 	if (parent->encrypt)
 		config.encrypt = 1;
 	if (!given) {
@@ -100,7 +101,7 @@ static bool has_all_in_order(const struct tti_comm *comm)
 	return rank == comm->root->n;
 }
 
-/* On one host of several there is nothing left to choose, as if it were alone. */
+/* A child on one host of several has nothing to choose, like a job on one host. */
 static tutti_status derive_shape(struct tti_comm *comm)
 {
 	const struct tti_comm *root = comm->root;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A communicator of some ranks of another one, which only those make. Its ranks are known from the start,
- * so they meet over the bootstrap that will be its own: first they compare how they configure it. */
+/* A communicator of some ranks of another one, which only those ranks make. They are known from the
+ * start, so they meet over the new communicator's own bootstrap, where they first compare their
+ * configurations. */
 #include <string.h>
 
 #include "boot/boot.h"
@@ -97,7 +98,7 @@ static void free_create(struct tti_maker *maker)
 	tti_free(create);
 }
 
-/* Answers ranks that ask who has called, from the first such call on. */
+/* From the first such call on, answers ranks that ask who has called. */
 static tutti_status get_callers(struct tti_comm *parent, struct tti_callers **out)
 {
 	tutti_status st = TUTTI_OK;

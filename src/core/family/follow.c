@@ -36,8 +36,8 @@ static bool may_be_a_death(tutti_status status)
 	return status == TUTTI_EPEER || status == TUTTI_ESYS || status == TUTTI_EPROTO;
 }
 
-/* Who knows earlier that the parent is lost leaves earlier, and looks from here as if it had
- * died: why it did so is about to be told. */
+/* A rank that learns earlier that the parent is lost leaves the init, which looks as if it had
+ * died: wait a moment for the real reason. */
 static void await_reason(const struct tti_comm *whom, const struct tti_comm *child)
 {
 	const int64_t deadline = tti_now_ns() + REASON_NS;
@@ -48,7 +48,7 @@ static void await_reason(const struct tti_comm *whom, const struct tti_comm *chi
 		nanosleep(&nap, NULL);
 }
 
-/* The parent has not heard of it: so the text has the numbers of what was being made. */
+/* The parent has not heard of the death, so the text has numbers of the new communicator. */
 static tutti_status say_numbers(tutti_status status)
 {
 	char text[256];

@@ -17,11 +17,10 @@
 #include "util/secret.h"
 #include "util/strbuf.h"
 
-/* A communicator of the ranks there are and new ones. Those there are agree first, over a
- * bootstrap of their own, on how many it will have and where they meet. Then all ranks,
- * old and new alike, come up by that id as ranks do that have never met: the new ones have
- * no connection to anybody, ring, peer info, topology and plan are to be made with them
- * anyway, and what is new cannot break what the parent runs on. */
+/* A communicator of old and new ranks. The old ranks first agree, over a bootstrap of their own, on
+ * the number of ranks and the id. Then all ranks, old and new, connect by that id like ranks that
+ * have never met: the new ones have no connections, so ring, peer info, topology and plan must be
+ * made anyway, and new connections cannot break those of the parent. */
 
 /* What each rank of the parent says. */
 struct wish {
@@ -38,8 +37,8 @@ struct grow {
 	struct wish wish;
 };
 
-/* What ranks tell each other passes through memory that core dumps have: the secret of the id, which is
- * in its first half, is masked there by what they know already. Once more, and it is plain. */
+/* The exchange goes through memory that core dumps contain, so the secret, which is the first half
+ * of the id, is masked by what the ranks already share. A second call unmasks it. */
 static void mask_id(const struct grow *grow, struct wish *wish)
 {
 	const uint8_t *key = tti_boot_secret(grow->parent->root->boot);
@@ -119,7 +118,7 @@ static tutti_status find_id(const struct wish *wishes, int n, const tutti_unique
 	return TUTTI_OK;
 }
 
-/* Nobody serves an id once all have come; but one that was given by hand is an address. */
+/* An id is of no use once all ranks have come, unless it is an address that the user gave. */
 static tutti_status check_unused(const struct tti_comm *parent, const tutti_unique_id *id)
 {
 	const uint8_t *used = tti_boot_secret(parent->root->boot);
@@ -150,7 +149,8 @@ static tutti_status agree(const struct tti_comm *parent, const struct wish *wish
 	return TUTTI_OK;
 }
 
-/* New ranks have no parent to hear from: who leaves them for its sake says why. */
+/* New ranks hear nothing from the parent: an old rank that leaves because of the parent tells them
+ * why. */
 static void tell_fate(struct tti_comm *parent, struct tti_failure *failure)
 {
 	const bool is_vague = failure->status == TUTTI_EABORTED ||
@@ -171,7 +171,7 @@ static void on_broken(void *self, struct tti_failure *failure)
 	tell_fate(grow->parent, failure);
 }
 
-/* The old ranks give up before they have gone to where the new ones wait. */
+/* The old ranks give up before they have connected: tell the new ranks, which wait. */
 static tutti_status decline(struct tti_comm *parent, const struct wish *wish, tutti_status why)
 {
 	const struct tti_boot_config config = {
@@ -229,15 +229,14 @@ static void free_grow(struct tti_maker *maker)
 {
 	struct grow *grow = (struct grow *)maker;
 
-	/* It has not come as far as where the old ones meet. */
+	/* This rank has not even met the old ranks. */
 	if (maker->awaited.parent)
 		(void)!decline(grow->parent, &grow->wish, TUTTI_ENOMEM);
 	tti_handle_leave(grow->handle);
 	tti_secret_free(grow);
 }
 
-/* What is wrong with the arguments, all ranks find out together: so nobody waits for a
- * rank that has been sent back. */
+/* All ranks check the arguments together, so that none waits for a rank that was refused. */
 static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const struct wish *wish,
 			 tutti_comm_t *out, const tutti_config *given)
 {
@@ -250,7 +249,7 @@ static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const str
 	if (st != TUTTI_OK)
 		return decline(parent, wish, st);
 	config = tti_child_config(parent, given);
-	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
+	/* Count before anything can fail on this rank alone, so that the next one is in step. */
 	awaited.context = tti_child_context(parent, TTI_CHILD_GROW, parent->ngrows++);
 	made = tti_secret_zalloc(sizeof(*made));
 	st = made ? tti_handle_enter(handle, &parent)

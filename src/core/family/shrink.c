@@ -46,13 +46,13 @@ struct shrink {
 	struct tti_maker maker;
 	tutti_comm_t handle; /* of the parent, entered */
 	int flags;
-	uint64_t k; /* the how many-th of its kind of the parent */
+	uint64_t k; /* how many of its kind the parent made before */
 	int *ranks; /* [parent->n] */
 	struct tti_agreement *agreement;
 	uint64_t gone[];
 };
 
-/* Verdicts that are kept: a rank that comes late may still ask for one. */
+/* Agreements are kept, as a late rank may still ask for the decision. */
 static void keep_agreement(struct tti_comm *root, struct tti_agreement *agreement)
 {
 	struct tti_agreement *oldest;
@@ -79,7 +79,7 @@ static tutti_status agree(struct shrink *shrink, const struct tti_boot_config *c
 	return st;
 }
 
-/* While those that are left meet; the agreement may have been freed for later ones. */
+/* While the remaining ranks meet. Later agreements may have replaced this one. */
 static tutti_status on_wait(void *self, int peer, bool is_late)
 {
 	const struct shrink *shrink = self;
@@ -96,7 +96,7 @@ static tutti_status on_wait(void *self, int peer, bool is_late)
 	return st;
 }
 
-/* Ranks that leave out others than we do are not met. */
+/* The context has the ranks, so ranks that exclude others are not met. */
 static uint64_t context_of(const struct tti_comm *parent, int flags, uint64_t k, uint64_t hash)
 {
 	return tti_hash_combine(
@@ -179,8 +179,8 @@ static bool is_in(const int *list, int n, int rank)
 	return n > 0;
 }
 
-/* Found without memory, so that this rank can say that it has none. Those that are left out know
- * nothing of it, and so need not be. */
+/* This needs no memory, so that a rank without any can still decline. Excluded ranks are not told,
+ * as they do not wait. */
 static struct tti_rendezvous await_rest(struct tti_comm *parent, uint64_t k, const int *exclude,
 					int n)
 {
@@ -197,7 +197,7 @@ static struct tti_rendezvous await_rest(struct tti_comm *parent, uint64_t k, con
 	return awaited;
 }
 
-/* Lost or not: but it must have been there once. */
+/* A lost parent is fine, but its init must have succeeded. */
 static tutti_status check_parent(struct tti_comm *parent, int flags)
 {
 	if (!(flags & TUTTI_SHRINK_FAILED))
@@ -238,7 +238,7 @@ static tutti_status shrink(tutti_comm_t handle, struct tti_comm *parent, const i
 	TTI_TRY(check_parent(parent, flags));
 	TTI_TRY(check_excluded(parent, exclude, nexclude));
 	config = tti_child_config(parent, given);
-	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
+	/* Count before anything can fail on this rank alone, so that the next one is in step. */
 	k = agrees ? parent->nagreement_calls++ : parent->nshrinks++;
 	if (!agrees)
 		awaited = await_rest(parent, k, exclude, nexclude);
@@ -253,7 +253,7 @@ static tutti_status shrink(tutti_comm_t handle, struct tti_comm *parent, const i
 		tti_free(made);
 		return st;
 	}
-	/* With the flag it is made because the parent is revoked. */
+	/* With the flag the parent is revoked, so its loss must not end the init. */
 	made->maker = (struct tti_maker){ .connect = connect_rest,
 					  .free = free_shrink,
 					  .parent = parent,

@@ -25,8 +25,8 @@ struct split {
 	struct tti_maker maker;
 	tutti_comm_t handle; /* of the parent, entered */
 	struct vote vote;
-	uint64_t k; /* the how many-th split of the parent */
-	/* [parent->n] each: once all have voted, nothing more of it can fail. */
+	uint64_t k; /* how many splits the parent made before */
+	/* [parent->n] each; allocated first, so that nothing can fail after the vote. */
 	struct vote *votes;
 	struct entry *entries;
 	int *ranks;
@@ -53,7 +53,7 @@ static tutti_status make_room(struct split *split)
 		       : tti_fail(TUTTI_ENOMEM, "a split of %zu ranks: out of memory", n);
 }
 
-/* Who has our colour, by key, then by rank. */
+/* The ranks of this colour, by key, then by rank. */
 static void take_ranks(struct split *split, struct tti_comm *comm)
 {
 	const struct tti_comm *parent = split->maker.parent;
@@ -89,8 +89,8 @@ static tutti_status check_settings(const struct split *split)
 	return TUTTI_OK;
 }
 
-/* All ranks of the parent say what they want, over a bootstrap of its own: what runs on
- * the parent is not disturbed. */
+/* All ranks of the parent exchange votes, over a bootstrap of its own, so that calls on the parent
+ * go on. */
 static tutti_status gather_votes(struct split *split, const struct tti_boot_config *config)
 {
 	struct tti_boot *boot;
@@ -149,7 +149,7 @@ static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int colo
 
 	TTI_TRY(tti_comm_usable(parent));
 	config = tti_child_config(parent, given);
-	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
+	/* Count before anything can fail on this rank alone, so that the next one is in step. */
 	k = parent->nsplits++;
 	awaited.context = tti_child_context(parent, TTI_CHILD_SPLIT, k);
 	made = tti_zalloc(sizeof(*made));

@@ -12,10 +12,10 @@
 
 #define CACHE_LINE 64
 
-/* Up to here one message a host is sooner over than several begun. */
+/* Up to here one message per host is faster than several. */
 #define SHORT_BYTES ((size_t)32 << 10)
 
-/* Blocks for each message of the longest way, and the least that is worth one. */
+/* Blocks for each message of the longest way, and the least bytes of a block. */
 #define PIPELINE_BLOCKS 8
 #define SLICE_LEAST     ((size_t)16 << 10)
 
@@ -62,7 +62,7 @@ tutti_status tti_handoff_make_room(struct tti_comm *comm)
 			      : tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory");
 }
 
-/* In a free place, or in that of the plan that was not used for longest: the same on all ranks. */
+/* In a free place, or in place of the least recently used plan: the same on all ranks. */
 void tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
 		      struct tti_handoff_shape *shape, int depth)
 {
@@ -129,7 +129,7 @@ static tutti_status name_program(uint64_t plan, bool in_memory, struct tti_hando
 static tutti_status find(struct tti_comm *comm, const struct tti_args *args, bool in_memory,
 			 const struct tti_handoff_kept **kept_out, struct tti_executable **out)
 {
-	/* Parts for parts are never planned: they have an empty shape. */
+	/* From parts to parts nothing is planned: the shape is empty. */
 	static const struct tti_handoff_shape none;
 	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
 	const size_t line = CACHE_LINE / tutti_type_size(args->type), count = args->count;
@@ -165,7 +165,7 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args, boo
 
 /* -- Where it lies ------------------------------------------------------------------- */
 
-/* Elements a step of the longest chunk: whole lines, but one element at least. */
+/* Elements per step of the longest chunk: whole cache lines, but at least one element. */
 static size_t choose_slice(const struct tti_comm *comm, int depth, size_t longest, size_t type_size)
 {
 	const size_t blocks = PIPELINE_BLOCKS * (size_t)depth, line = CACHE_LINE / type_size;
@@ -216,7 +216,7 @@ tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
 	}
 	if (!in_memory) {
 		slice = choose_slice(comm, kept->depth, longest, type_size);
-		/* So chunks of small shares stay behind none. */
+		/* So chunks of small shares do not lag. */
 		tti_extents_slice(at, chunks->list.n, longest, slice, type_size);
 		*slice_bytes = slice * type_size;
 		atomic_store_explicit(&comm->last_algorithm, "direct", memory_order_relaxed);

@@ -23,14 +23,14 @@
 #include "util/mem.h"
 #include "util/params.h"
 
-/* What comes before a handoff. The first one of some sides: rank 0 plans it and what that comes to
- * goes round, so that nothing of it is computed twice. With TUTTI_CHECK each: prints of what the
- * sources hold are gathered. What brings it are calls as any others, so a group may have several
- * handoffs, of several communicators, that need it; they are parts of the handoff: with its number,
- * and with its name where ranks call different things. */
+/* Calls that come before a handoff. Before the first handoff of two sides rank 0 plans it and
+ * broadcasts the shape of the plan, so that nothing is computed twice. With TUTTI_CHECK all gather
+ * hashes of the sources before each handoff. These are calls like any others, so a group may have
+ * several handoffs, of several communicators, that need them. They are parts of the handoff: they
+ * have its number, and its name if ranks call different things. */
 
 #define WHY_BYTES 512
-/* What the search for better shares and trees may use of the thread's time. */
+/* The thread's time for the search for better shares and trees. */
 #define SEARCH_MS 20
 
 /* What a rank holds, in short. */
@@ -38,7 +38,7 @@ struct print {
 	uint64_t hash[2];
 };
 
-/* What goes round first: how long the shape is, or why there is none. */
+/* The first broadcast: the length of the shape, or why there is none. */
 struct decision {
 	int64_t status;
 	uint64_t nbytes, hash;
@@ -58,7 +58,7 @@ struct planning {
 	int depth;
 };
 
-/* A rank that cannot go on keeps all others waiting: they are told. */
+/* This rank cannot go on, and the others wait for it: notify them. */
 static tutti_status no_memory(struct tti_comm *comm)
 {
 	return tti_stall_settle(comm,
@@ -80,7 +80,7 @@ static void set_call(struct planning *p, enum tti_stage stage, tutti_collective 
 
 /* -- Sources that shall hold the same (TUTTI_CHECK) ---------------------------------------------- */
 
-/* Whether each hashes what it holds, and all gather the hashes. */
+/* Whether the sources are compared: each hashes its vector, and all gather the hashes. */
 static bool wants_check(const struct tti_args *args)
 {
 	return tti_params()->check && !args->from->sharded && args->from->n > 1;
@@ -115,7 +115,7 @@ static bool same(const struct print *a, const struct print *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* The source whose print most have: of several, the first. */
+/* The source whose hash most sources have; the first of several. */
 static int reference(const struct tti_args *args, const struct print *prints)
 {
 	int best = 0, most = 0;

@@ -32,7 +32,7 @@ bool tti_needs_plan(const struct tti_peers *peers, int nhosts)
 
 /* -- Rank 0 makes it ----------------------------------------------------------------- */
 
-/* What goes round before the text: of what size it is, or why there is none. */
+/* The broadcast before the text: its size, or why there is none. */
 struct decision {
 	int32_t status;
 	uint8_t has_members;   /* behind the text: the endpoint of each rank */
@@ -78,7 +78,7 @@ static tutti_status make(const struct tti_comm_job *job, struct tti_plan **out)
 	return st;
 }
 
-/* Parts by their lowest ranks, so that they are numbers of groups. */
+/* Number the parts by their lowest ranks. */
 static tutti_status label_parts(const uint32_t *part, int n, uint32_t *label_out)
 {
 	uint64_t *key = tti_calloc((size_t)n, sizeof(*key));
@@ -103,7 +103,7 @@ static void list_members(const struct tti_plan_job *job, uint32_t *member)
 			member[job->nodes[node].ranks[i]] = job->nodes[node].members[i];
 }
 
-/* Where ranks sit, and of several hosts, by which NICs they talk. */
+/* The endpoints of ranks, and on several hosts, their NICs. */
 static tutti_status describe(const struct tti_comm_job *job, const struct tti_host_classes *hosts,
 			     const struct tti_plan *plan, struct draft *draft)
 {
@@ -187,7 +187,7 @@ static tutti_status read_plan(const struct tti_peers *peers, const int *host_of,
 	if (st == TUTTI_OK)
 		st = check_hosts(plan, host_of, peers->n, nhosts);
 	if (st == TUTTI_OK) {
-		/* Ranks on CPUs do not leave their host to get to another rank there. */
+		/* Ranks on CPUs reach ranks of their host by memory only. */
 		if (has_ways(plan))
 			tti_log(TTI_LOG_WARN, TTI_PLAN,
 				"TUTTI_PLAN_FILE %s: hops of \"over_nets\" go by shared memory, as "
@@ -203,7 +203,7 @@ static tutti_status read_plan(const struct tti_peers *peers, const int *host_of,
 			tti_error_text());
 }
 
-/* The user's plan; which NICs it speaks of is looked up in what the hosts have. */
+/* The user's plan; its NICs are looked up on the hosts. */
 static tutti_status read_file(const struct tti_peers *peers, const struct tti_host_classes *hosts,
 			      const int *host_of, int nhosts, struct draft *draft,
 			      struct tti_plan **out)

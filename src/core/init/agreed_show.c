@@ -125,7 +125,7 @@ tutti_status tti_agreed_print(const struct tti_agreed *agreed, bool json, struct
 	return out->failed ? tti_fail(TUTTI_ENOMEM, "plan as text: out of memory") : TUTTI_OK;
 }
 
-/* What is left of the plan of the communicator that this one was made of. */
+/* The part of the root's plan that a child has. */
 static void add_shape(const struct tti_shape *shape, struct tti_strbuf *out)
 {
 	tti_strbuf_addf(out,

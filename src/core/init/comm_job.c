@@ -74,7 +74,7 @@ static tutti_status numa_init(struct numa_nodes *numas, const struct tti_graph *
 	for (uint32_t numa = 0; numa < numas->n; numa++) {
 		const struct tti_cpu_info *cpu = cpu_of(graph, graph->by_type[TTI_NODE_HOST][numa]);
 
-		/* A mask that cannot be read holds none of the cores. */
+		/* A mask that cannot be read counts as one without cores. */
 		if (cpu && cpu->affinity)
 			(void)tti_cpuset_parse_map(&numas->cpus[numa], cpu->affinity);
 		if (numas->cpus[numa].failed)
@@ -93,7 +93,7 @@ static bool has_core(const struct numa_nodes *numas, uint32_t numa,
 	return false;
 }
 
-/* How many numas a rank may take, and the last of them. */
+/* How many NUMA nodes a rank may use, and the last of them. */
 static uint32_t count_numas(const struct numa_nodes *numas, const struct tti_peer_info *info,
 			    uint32_t *last)
 {
@@ -108,8 +108,8 @@ static uint32_t count_numas(const struct numa_nodes *numas, const struct tti_pee
 	return count;
 }
 
-/* For a rank that is bound to none: the first that is not full yet, of those that it may
- * take, else the emptiest. `anywhere`: its cores are none of this topology's. */
+/* The NUMA node of a rank that may use several: the first that is not full, else the emptiest.
+ * anywhere: the topology has none of the rank's cores. */
 static uint32_t choose_numa(const struct numa_nodes *numas, const struct tti_peer_info *info,
 			    bool anywhere, uint32_t full)
 {
@@ -186,7 +186,7 @@ static bool has_link(const struct tti_graph *graph, uint32_t net)
 	return link && link->bw_gbps > 0;
 }
 
-/* Where a NIC stands among those of a site that are used; UINT32_MAX: it is none of them. */
+/* The index of a NIC among those that the site uses; UINT32_MAX: it is not used. */
 static uint32_t place_of(const struct tti_wiring_site *site, const struct tti_graph *graph,
 			 uint32_t net)
 {
@@ -274,14 +274,14 @@ static void take_members(const struct tti_wiring *wiring, const struct tti_graph
 	for (uint32_t i = 0; i < node->nranks; i++) {
 		const uint32_t member = tti_wiring_rank(wiring, (int)node->ranks[i]).member;
 
-		/* Ranks that only since then share memory may have numas of another machine. */
+		/* Ranks that share memory only since then may have endpoints of another machine. */
 		members[i] = member < graph->nnodes && graph->nodes[member].type == TTI_NODE_HOST
 				     ? member
 				     : graph->by_type[TTI_NODE_HOST][0];
 	}
 }
 
-/* What a job is made of: what ranks have just told, or, where that is NULL, what was kept of it. */
+/* What a job is made from: peer info and hosts, at init, or else the wiring that was kept. */
 struct source {
 	const struct tti_peers *peers;
 	const struct tti_host_classes *hosts;

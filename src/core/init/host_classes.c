@@ -26,7 +26,7 @@ static tutti_status find_leaders(const struct tti_peers *peers, struct tti_host_
 	return tti_peers_group(peers->place, peers->n, hosts->leader);
 }
 
-/* A leader that fails says so on its info, and all fail with it. */
+/* A leader that fails says so in its info, and all ranks fail. */
 static tutti_status exchange_info(const struct tti_peers *peers, bool several,
 				  struct tti_host_classes *hosts, char **text_out)
 {

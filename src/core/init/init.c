@@ -79,7 +79,7 @@ static tutti_status make_init(int nranks, int rank, int nids, const tutti_unique
 	return TUTTI_OK;
 }
 
-/* Hosts that do not share the folder have each made a secret of their own. */
+/* Hosts that do not share the folder may each have made a secret of their own. */
 static tutti_status explain_secret(const struct init *init, tutti_status st)
 {
 	char text[TTI_ERROR_TEXT];
@@ -129,14 +129,14 @@ static tutti_status connect_and_setup(struct init *init)
 	return tti_comm_setup(comm, boot, &init->config, NULL, NULL, began_ns);
 }
 
-/* Bring the communicator up; what went wrong stays readable on it. */
+/* Bring the communicator up; the text of an error stays readable on it. */
 static tutti_status bring_up(struct init *init)
 {
 	struct tti_comm *comm = init->comm;
 	tutti_status st = tti_comm_note(comm, connect_and_setup(init));
 
-	/* All who are in it have it, whole or lost; who waits for this rank sees that its ports
-	 * are closed. */
+	/* All members get the communicator, whole or lost; ranks that wait for this one see that
+	 * its ports are closed. */
 	if ((st <= TUTTI_STATUS_LOST || st == TUTTI_ESYS) && comm->boot && init->maker &&
 	    init->maker->is_final) {
 		tti_comm_mark_failed(comm, st <= TUTTI_STATUS_LOST ? st : TUTTI_EPEER,
