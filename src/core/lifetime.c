@@ -54,7 +54,7 @@ void tti_comm_hold(struct tti_comm *comm, struct tti_comm *relative)
 	atomic_fetch_add(&comm->root->users, 1);
 }
 
-/* What was found out about the machines, for the ranks of this communicator. */
+/* What init found out about the machines. */
 static void free_findings(struct tti_comm *comm)
 {
 	tti_agreed_release(&(struct tti_agreed){
@@ -110,7 +110,7 @@ void tti_comm_free(struct tti_comm *comm)
 	if (comm->has_init_thread)
 		pthread_join(comm->init_thread, NULL);
 	tti_channels_release(comm);
-	/* A root's watch goes on while there are children, and says that it is closed. */
+	/* A root's watch goes on while there are children, and answers that the root is closed. */
 	atomic_store(&comm->state, TTI_COMM_ZOMBIE);
 	if (root != comm || atomic_load(&comm->users) == 1)
 		tti_watch_stop(comm->boot);
@@ -130,7 +130,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_free(comm->port_of);
 	tti_free(comm->host_of);
 	tti_agreed_release(&(struct tti_agreed){ .plan = comm->plan });
-	/* Those of the root are what children are derived from. */
+	/* Children are derived from those of the root. */
 	if (root != comm) {
 		free_findings(comm);
 		tti_free(comm->tuning.machine);

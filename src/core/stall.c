@@ -25,30 +25,29 @@
 
 /* Why does a call not end?
  *
- * A call that has waited for a peer for ASK_AFTER asks it what it is doing. If the
- * peer is inside the same call it waits for somebody itself, and that rank is asked
- * next, until one is found that has not come, is in another call, or does not
- * answer. Other calls are a mismatch, and everybody is told; a rank that has not
- * come is named after TUTTI_STALL_MS. */
+ * A call that has waited for a peer for ASK_AFTER_NS asks it what it is doing. A peer that is inside
+ * the same call waits for another rank, which is asked next, and so on, until a rank is found that has
+ * not come, is in another call, or does not answer. Another call is a mismatch, of which all ranks are
+ * notified; a rank that has not come is named in a warning after TUTTI_STALL_MS. */
 
 #define ASK_AFTER_NS (100 * TTI_NS_PER_MS)
 #define ASK_AGAIN_NS (150 * TTI_NS_PER_MS)
 #define EARLY_NS     (100 * TTI_NS_PER_MS)
-/* A rank that was asked and has said nothing for so long is not well. */
+/* A rank that does not answer for so long is not well. */
 #define SILENT_NS    (900 * TTI_NS_PER_MS)
-/* How far a chain of who waits for whom is followed in a round of asking. */
+/* The most ranks that one round follows from one that waits to the one that it waits for. */
 #define MOST_HOPS    32
 /* How long a mismatch waits for the peer to say what it called. */
 #define EXPLAIN_NS   (500 * TTI_NS_PER_MS)
-/* What a rank sent before it left may be so long on its way, as its system keeps at it. */
+/* Messages of a rank that left may take so long, as its system goes on sending them. */
 #define COMING_NS    (INT64_C(16000) * TTI_NS_PER_MS)
-/* How long a broken link waits for news of why. */
+/* How long a broken link waits to hear the reason. */
 #define NEWS_NS      (300 * TTI_NS_PER_MS)
 
 /* -- This rank's own call ---------------------------------------------------- */
 
-/* Who is not part of a handoff is over it at once, so that sides that differ may show in
- * the next call only: then both are named. */
+/* A rank on no side of a handoff is done with it at once. So if sides differ, the ranks may meet in
+ * different calls: then the text names both. */
 static void describe_own(struct tti_comm *comm, uint64_t seq, const struct tti_args *args,
 			 char *buf, size_t size)
 {
@@ -114,7 +113,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 		after = atomic_load_explicit(&call->version, memory_order_acquire);
 	} while (before != after || before % 2 != 0);
 	out->waiting_on = atomic_load_explicit(&comm->engine.waiting_on, memory_order_relaxed);
-	/* Its children keep the bootstrap up. */
+	/* The root has left, but its children keep the bootstrap up. */
 	if (atomic_load(&comm->state) == TTI_COMM_ZOMBIE)
 		out->running = TTI_CALL_LEFT;
 	out->stage = (int32_t)stage;
@@ -146,8 +145,7 @@ static void ask(struct tti_comm *comm, int peer)
 	tti_watch_ask(comm->boot, peer);
 }
 
-/* Whether to follow the chain of who waits for whom further in this round: it may be
- * a circle. */
+/* Whether to ask one rank more in this round: ranks may wait for each other in a circle. */
 static bool hop(struct tti_comm *comm)
 {
 	bool further;
@@ -158,10 +156,10 @@ static bool hop(struct tti_comm *comm)
 	return further;
 }
 
-/* The same place in the order of calls, but not the same call, or the same one run in another
- * way; the other's may be over: a rank has nothing to do in a handoff that it is not part of. Of one
- * call, a rank may be at a later stage than another that has not seen the last message of the stage
- * before. A batch of transfers (signature 0) is matched by pairs, not by order. */
+/* Whether two ranks have another call of the same number, or run it in another way. The peer may be
+ * done with its call: a rank on no side of a handoff has nothing to do. A rank may be at a later
+ * stage of a call than a rank that has not seen the last message of the stage before. Batches of
+ * transfers (signature 0) are matched by pairs of ranks, not by number. */
 static bool is_mismatch(const struct tti_call *own, const struct tti_call *other)
 {
 	if (own->running <= 0 || own->seq != other->seq || !own->signature || !other->signature)
@@ -170,7 +168,7 @@ static bool is_mismatch(const struct tti_call *own, const struct tti_call *other
 	       (own->stage == other->stage && own->signature != other->signature);
 }
 
-/* What tells two calls of one number apart: their words, or what those leave out. */
+/* How two calls of one number differ: by their texts, or by what the texts leave out. */
 static void describe_difference(const struct tti_comm *comm, const struct tti_call *own, int peer,
 				const struct tti_call *other, char *buf, size_t size)
 {
@@ -239,7 +237,7 @@ void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
 
 /* -- From the slow part of a wait ---------------------------------------------- */
 
-/* What is known of the rank that holds the call up. */
+/* What is known of the rank that the call waits for. */
 static void explain(struct tti_comm *comm, int peer, char *buf, size_t size)
 {
 	struct tti_stall *stall = &comm->stall;
@@ -280,7 +278,7 @@ static void describe(struct tti_comm *comm, int64_t waited_ns, int peer, char *b
 		 comm->rank, (double)waited_ns / 1e9, own.seq, own.text, why);
 }
 
-/* NULL: messages to the peer go by no lanes. */
+/* The lanes to a peer; NULL: its transport has none. */
 static const struct tti_lane_ops *lanes_to(const struct tti_comm *comm, int peer)
 {
 	const bool is_linked = peer >= 0 && peer < comm->n && comm->engine.links[peer];
@@ -288,8 +286,8 @@ static const struct tti_lane_ops *lanes_to(const struct tti_comm *comm, int peer
 	return is_linked ? tti_engine_port(&comm->engine, peer)->transport->lanes : NULL;
 }
 
-/* A rank to which no lane works, if the wait is for nobody in particular: what was sent may be for it;
- * -1: there is none. */
+/* A rank to which no lane works, -1: none. For a wait without a peer: messages to that rank may be
+ * what does not get out. */
 static int find_cut_off(const struct tti_comm *comm)
 {
 	for (int peer = 0; peer < comm->n; peer++) {
@@ -309,8 +307,8 @@ static int find_cut_off(const struct tti_comm *comm)
 	return -1;
 }
 
-/* The lanes to a peer that does not come: "; lanes eth0 to eth0: no answer for 4.7 s". Not
- * if all is well with them and the peer answers over the bootstrap: it is just late. */
+/* Append the lanes to a peer that does not come: "; lanes eth0 to eth0: no answer for 4.7 s". Not
+ * if they are all well and the peer answers over the bootstrap: then it is just late. */
 static void add_lanes(struct tti_comm *comm, int peer, char *buf, size_t size)
 {
 	const struct tti_lane_ops *lanes = lanes_to(comm, peer);
@@ -348,8 +346,8 @@ static bool due(struct tti_comm *comm, int64_t *last_ns, int64_t now, int64_t ev
 	return yes;
 }
 
-/* Of lanes it can be seen that all has come: the other side ends them behind it. What is on a slow or
- * broken wire may be a second behind the goodbye. */
+/* Messages on a slow or broken wire may come a second after the goodbye. The peer ends its lanes
+ * behind the last one, so while a lane is up more may come. */
 bool tti_stall_may_still_come(const struct tti_comm *comm, int peer, int64_t left_ns)
 {
 	const struct tti_lane_ops *lanes = lanes_to(comm, peer);
@@ -361,9 +359,9 @@ bool tti_stall_may_still_come(const struct tti_comm *comm, int peer, int64_t lef
 	return lane.up && tti_now_ns() - left_ns < COMING_NS;
 }
 
-/* Whether the peer that the call waits for has left and nothing of it is on the way.
- * What it sent before it said goodbye may come in just now: only a look that began
- * after the goodbye was known counts, and that is the second one. */
+/* Whether the peer that the call waits for has left, with nothing on the way. Messages from before
+ * its goodbye may come in just now, so only a look that began after the goodbye was known counts,
+ * which is the second one. */
 static bool has_left(struct tti_comm *comm, int peer)
 {
 	struct tti_stall *stall = &comm->stall;
@@ -379,7 +377,7 @@ static bool has_left(struct tti_comm *comm, int peer)
 	return left_ns && !tti_stall_may_still_come(comm, peer, left_ns);
 }
 
-/* Whom to ask in this round: whoever has not answered yet, else from the start. */
+/* The rank to ask in this round: the one that has not answered yet, else the first one. */
 static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int peer)
 {
 	struct tti_stall *stall = &comm->stall;
@@ -390,7 +388,7 @@ static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int
 		*stall = (struct tti_stall){
 			.suspect = -1, .round_ns = now, .warned_ns = since_ns, .began_ns = since_ns
 		};
-	/* One that has left holds up nobody for whom this call does not wait itself. */
+	/* A rank that has left counts only if this call waits for it itself. */
 	else if (stall->suspect >= 0 && !stall->answered && stall->left == 0)
 		target = stall->suspect;
 	stall->hops = 0;
@@ -398,8 +396,8 @@ static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int
 	return target;
 }
 
-/* A call ends within its timeout: so at the last look at the wait before that is over, and with
- * time left to tell others. */
+/* A call ends within its timeout, so a wait ends at the last look before that, with time to notify
+ * the others. */
 static int64_t most_to_wait(int64_t timeout_ms)
 {
 	const int64_t timeout = timeout_ms * TTI_NS_PER_MS;
@@ -494,9 +492,8 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	char text[TTI_FAILURE_TEXT];
 	struct tti_call own;
 
-	/* The answer may come as a mismatch in the usual way (on_answer). If the
-	 * peer is past the call already, what it says it does is another one: whom it waits
-	 * for there is not asked. */
+	/* on_answer may find the mismatch. If the peer is past this call already it answers with a
+	 * later one: do not ask the rank that it waits for there. */
 	pthread_mutex_lock(&comm->lock);
 	comm->stall.hops = MOST_HOPS;
 	pthread_mutex_unlock(&comm->lock);
@@ -576,7 +573,7 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 				       sizeof(text));
 	else
 		snprintf(text, sizeof(text), "rank %d failed: %s", comm->rank, tti_error_text());
-	/* What ended one call in the middle leaves the ranks out of step. */
+	/* A call that ended in the middle leaves the ranks out of step. */
 	if (port && port->failure <= TUTTI_STATUS_LOST)
 		status = port->failure;
 	else if (status > TUTTI_STATUS_LOST)
@@ -585,7 +582,7 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 	return tti_comm_async_error(comm);
 }
 
-/* Nothing can be trusted to be in step any more, so everybody is told. */
+/* The ranks may be out of step now, so all are notified. */
 tutti_status tti_stall_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer)
 {
 	if (status == TUTTI_OK)

@@ -31,7 +31,7 @@ struct init {
 	tutti_config config;
 	char *transport, *algo;
 	struct tti_meeting *meeting; /* until all have come; NULL: there is none */
-	char *secret_path;           /* whose secret the ranks prove; NULL: it is another one */
+	char *secret_path;           /* the file of the secret that the ranks prove; NULL: none */
 	int nids;
 	tutti_unique_id ids[];
 };

@@ -16,12 +16,12 @@
 #include "util/log.h"
 #include "util/params.h"
 
-/* Which rank am I, of how many, and where do we meet? Each launcher says it with other variables; the
- * first row is believed whose variables are all there. Launchers are started by others (torchrun by
- * srun), so the one that says the most of itself comes first. */
+/* Which rank is this, of how many, and where do they meet? Each launcher sets other variables; the
+ * first row whose variables are all set counts. Launchers start others (srun starts torchrun), so
+ * rows with more variables come first. */
 static const struct launcher {
 	const char *name, *rank, *size;
-	const char *mark; /* that it leaves besides; NULL: none                    */
+	const char *mark; /* that it sets, too; NULL: none */
 	tti_pmi_way way;  /* to its key-value store; NULL: it has none that we use */
 } launchers[] = {
 	{ "torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", NULL },
@@ -37,7 +37,7 @@ struct place {
 	const char *launcher;
 	tti_pmi_way way;
 	int rank, nranks;
-	char secret_path[PATH_MAX]; /* whose secret the ranks prove; "": it is another one */
+	char secret_path[PATH_MAX]; /* the file of the secret that the ranks prove; "": none */
 };
 
 static tutti_status parse_int(const char *variable, const char *text, int *out)
@@ -83,7 +83,7 @@ static tutti_status find_place(struct place *out)
 			"mpirun, srun or torchrun, or set TUTTI_RANK and TUTTI_NRANKS");
 }
 
-/* The launcher has said no secret: that of the user is. */
+/* The launcher gives no secret, so the user's own one counts. */
 static tutti_status id_with_secret(struct place *place, const char *address,
 				   const struct tti_timeout *timeout, tutti_unique_id *out)
 {
@@ -100,7 +100,7 @@ static tutti_status id_with_secret(struct place *place, const char *address,
 	return st;
 }
 
-/* torchrun's MASTER_PORT is its own store's: rank 0 listens on the next one, or where it is told to. */
+/* torchrun's own store has MASTER_PORT: rank 0 listens on the next port, or where it is told to. */
 static tutti_status id_from_master(struct place *place, const char *host, const char *port,
 				   const struct tti_timeout *timeout, tutti_unique_id *out)
 {
@@ -119,7 +119,7 @@ static tutti_status id_from_master(struct place *place, const char *host, const 
 	return id_with_secret(place, address, timeout, out);
 }
 
-/* `meeting`: if it is through a file. */
+/* `meeting`: set if the ranks meet through a file. */
 static tutti_status find_id(struct place *place, const struct tti_timeout *timeout,
 			    tutti_unique_id *out, struct tti_meeting **meeting)
 {
@@ -140,7 +140,7 @@ static tutti_status find_id(struct place *place, const struct tti_timeout *timeo
 		const tutti_status st =
 			tti_pmi_share_id(place->way, place->rank, place->nranks, timeout->ms, out);
 
-		/* A library or a socket that is not there was said; an address is as good. */
+		/* The error that a library or socket is missing was logged; an address will do. */
 		if (st != TUTTI_EUNSUPPORTED || !host || !port)
 			return st;
 	}
@@ -158,7 +158,7 @@ tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 {
 	struct place place = { 0 };
 	struct tti_meeting *meeting = NULL;
-	/* What is wrong with the config is said once the others can hear it (meeting.h). */
+	/* Errors of the config come later, once the other ranks can read them (meeting.h). */
 	const struct tti_timeout timeout = tti_timeout_of_boot(config);
 	tutti_unique_id id;
 	tutti_status st;

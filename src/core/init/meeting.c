@@ -44,8 +44,9 @@ struct finding {
 	bool is_own_host; /* made on this host         */
 };
 
-/* Rank 0 holds byte 0 until it closes the file or ends; a child that it forks does not have the file.
- * Who removes a file that nobody holds takes both bytes meanwhile, so that of several only one does. */
+/* Rank 0 holds the lock on byte 0 until it closes the file or ends; a forked child does not have
+ * the file. A process that removes a file without a lock holds both bytes meanwhile, so that only
+ * one removes it. */
 #define BYTES_HELD    1
 #define BYTES_REMOVAL 2
 
@@ -70,7 +71,8 @@ static void read_host(char *out, size_t size)
 	tti_fd_close(&fd);
 }
 
-/* Who made the file says with whom this rank talks, so it must be a process of the same user. */
+/* The maker of the file decides with whom this rank talks, so it must be a process of the same
+ * user. */
 static tutti_status check_maker(const char *path, int fd, struct stat *out)
 {
 	if (fstat(fd, out) < 0)
@@ -104,7 +106,7 @@ static tutti_status open_file(const char *path, int mode, int *fd, struct stat *
 	return st;
 }
 
-/* Whether its rank 0 is gone, as far as that can be told. */
+/* Whether the file's rank 0 is known to be gone. */
 static bool is_abandoned(int fd, struct finding *found)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = BYTES_HELD };
@@ -140,7 +142,7 @@ static tutti_status read_page(const char *path, int fd, struct finding *found)
 	found->is_own_host = *host && strcmp(host, found->page.host) == 0;
 	n = pread(fd, found->words, sizeof(found->words) - 1, sizeof(found->page));
 	found->words[n > 0 ? n : 0] = '\0';
-	/* A rank 0 that has no id is about to say why. */
+	/* Rank 0 has no id and is about to write why. */
 	if (!*found->words && memcmp(&found->page.id, &none, sizeof(none)) == 0)
 		found->is_whole = false;
 	found->has_ended = is_abandoned(fd, found);
@@ -195,8 +197,8 @@ done:
 	return st;
 }
 
-/* Made here, or it is an error: in a folder that all may write to, nobody may put an id of his own
- * in the place of ours. TUTTI_AGAIN: the name was taken a moment ago. */
+/* Create the file, which must not exist: in a folder that all users may write to, another user
+ * could have put an id there. TUTTI_AGAIN: the name was taken a moment ago. */
 static tutti_status create_file(const char *path, bool *has_locks, int *out)
 {
 	struct stat file;
@@ -208,7 +210,7 @@ static tutti_status create_file(const char *path, bool *has_locks, int *out)
 	if (fd < 0)
 		return tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot create %s: %m", path);
 	*has_locks = lock_bytes(fd, F_WRLCK, BYTES_HELD) == 0;
-	/* Somebody took it for an old one, between the two calls. */
+	/* Between the two calls another process took the file for an old one. */
 	if ((!*has_locks && is_held_by_other(errno)) ||
 	    (fstat(fd, &file) == 0 && file.st_nlink == 0)) {
 		tti_fd_close(&fd);
@@ -259,8 +261,8 @@ tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_
 		tti_meeting_close(meeting, false);
 		return st;
 	}
-	/* NFS shows other hosts what was written when a file is closed, be it a second number of
-	 * it, and else only half a minute later. */
+	/* NFS shows written data to other hosts when a file descriptor is closed, a duplicate
+	 * included; otherwise only half a minute later. */
 	copy = tti_fork_close(fcntl(meeting->fd, F_DUPFD_CLOEXEC, 0));
 	tti_fd_close(&copy);
 	*out = meeting;
@@ -344,7 +346,7 @@ tutti_status tti_meeting_read(const char *path, const struct tti_timeout *timeou
 	TTI_TRY(look(path, &found));
 	first = found.file;
 	while (!found.is_whole || found.has_ended) {
-		/* What was there before this rank came may be of an earlier run. */
+		/* A file that was there before this rank may be of an earlier run. */
 		if (found.has_ended && !is_unchanged(&first, &found.file))
 			return tti_fail(TUTTI_EPEER,
 					"rank 0 has ended, though this rank waits for it at "
@@ -375,7 +377,7 @@ tutti_status tti_meeting_explain(const struct tti_meeting *meeting, tutti_status
 		return status;
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	st = look(meeting->path, &found);
-	/* No words: it was killed. The same words: the ranks heard of one thing. */
+	/* Without a text rank 0 was killed. Equal texts have one cause. */
 	is_other = memcmp(&found.page.id, &meeting->id, sizeof(meeting->id)) != 0;
 	explicit_bzero(&found.page.id, sizeof(found.page.id));
 	if (st != TUTTI_OK || !found.is_whole || !*found.words || strstr(found.words, text) ||

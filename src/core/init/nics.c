@@ -20,7 +20,7 @@ static const struct tti_host_info *info_of(const struct tti_host_classes *hosts,
 	return &hosts->info[hosts->leader[rank]];
 }
 
-/* Which of its leader's NICs a NET of a node is. */
+/* The index of a node's NET in the info of its leader. */
 static uint8_t index_of_net(const struct tti_job_node *node, const struct tti_host_info *info,
 			    uint32_t net)
 {
@@ -32,7 +32,7 @@ static uint8_t index_of_net(const struct tti_job_node *node, const struct tti_ho
 	return TTI_NIC_NONE;
 }
 
-/* A node as nic_affinity.h wants it; one whose NICs have no names here is left without. */
+/* A node for nic_affinity.h; without NICs if they have no names here. */
 static bool fill(const struct tti_job_node *node, const struct tti_host_info *info,
 		 struct tti_arena *arena, struct tti_nic_affinity_node *out)
 {
@@ -134,7 +134,7 @@ static const struct tti_job_node *node_of_rank(const struct tti_comm_job *job, u
 	return NULL;
 }
 
-/* A plan from a file has names alone. */
+/* A plan from a file only has names. */
 static uint8_t locate(const struct tti_job_node *node, const struct tti_host_info *info,
 		      const char *name)
 {

@@ -25,8 +25,8 @@ static tutti_status find_machines(const struct tti_peers *peers, int *first)
 	return st;
 }
 
-/* Each rank may be bound to cores of its own, so it is all of their cores together that
- * count; where a quota lets a rank use less than it may run on, its ranks share that. */
+/* Each rank may be bound to cores of its own, so the cores of all ranks count together. If a quota
+ * lets a rank use fewer cores than it may run on, the ranks share the quota. */
 static void add_rank(struct machine *machine, const struct tti_peer_info *info)
 {
 	machine->nranks++;

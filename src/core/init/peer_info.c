@@ -35,7 +35,7 @@ static uint64_t hash_text(const char *text)
 	return text ? tti_hash_bytes(text, strlen(text)) : 0;
 }
 
-/* The kernel's boot id; its absence (no /proc) makes every process its own machine. */
+/* A hash of the kernel's boot id; without it (no /proc) every process is its own machine. */
 static uint64_t machine_hash(void)
 {
 	char id[64];
@@ -185,7 +185,7 @@ static tutti_status describe_inputs(struct tti_peers *peers, struct tti_peer_inf
 	return TUTTI_OK;
 }
 
-/* Each rank has its own, also those of one process. */
+/* Each rank has its own copy, also ranks of one process. */
 static tutti_status describe_tuning(struct tti_peers *peers, struct tti_peer_info *info)
 {
 	const char *list = tti_params()->algo_file;
@@ -339,7 +339,7 @@ static tutti_status explain(const struct file_pair *pair, const char *a_text)
 			pair->variable, pair->b, pair->a, why, pair->advice);
 }
 
-/* The text of a goes round, and b finds the words. */
+/* Rank a broadcasts its text, and rank b finds the first difference. */
 static tutti_status fail_files(const struct tti_peers *peers, const struct file_pair *pair)
 {
 	tutti_status st = TUTTI_EPLAN;
@@ -466,8 +466,8 @@ static tutti_status check(const struct tti_peers *peers)
 	return check_topologies(peers);
 }
 
-/* What was measured on a machine counts if all ranks have the same: nobody named it, so
- * that they differ is no mistake, but then they would choose differently. */
+/* Measurements count only if all ranks have the same. Nobody named the files, so a difference is no
+ * error, but ranks would choose different algorithms. */
 static void settle_measured(struct tti_peers *peers)
 {
 	const struct tti_peer_info *info = peers->info;

@@ -35,7 +35,7 @@
  *     topologies to rank 0, its plan to all             → the shape of programs
  *     engine, watch
  *
- * All is decided from what was gathered, so all ranks decide the same. */
+ * Ranks decide only by what all have gathered, so all decide the same. */
 
 /* While a communicator is made. */
 struct setup {
@@ -67,8 +67,7 @@ static const char *transport_names(const tutti_config *config)
 	return config->transport ? config->transport : "auto";
 }
 
-/* Whether the ranks of a machine are more than the cores that they may use, and how many
- * times as many they are at worst. */
+/* Whether machines have more ranks than cores that these may use, and the most ranks per core. */
 static tutti_status find_oversubscription(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
@@ -112,13 +111,14 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 	};
 }
 
-/* In place of the domain of a rank that could not join: by itself, or for want of another rank. */
+/* In place of the domain of a rank that could not join: for its own reason, or because of another
+ * rank. */
 #define NOT_ABLE UINT64_MAX
 #define NOT_LET  (UINT64_MAX - 1)
 
-/* Whoever meets a dead rank while it joins fails, and so do those that wait for it in turn. Only the
- * bootstrap knows who died. So all come here, whatever became of them, and hear of it; if nobody died,
- * they are told who could not join. */
+/* A rank that meets a dead rank while it joins fails, and so do ranks that wait for it. Only the
+ * bootstrap knows which rank died. So all ranks come here, also those that failed, and hear which
+ * one; if none died, they are told which one could not join. */
 static tutti_status gather_domains(struct tti_comm *comm, tutti_status joined, uint64_t *domains)
 {
 	char why[TTI_FAILURE_TEXT], name[TTI_BOOT_NAME];
@@ -158,7 +158,7 @@ static tutti_status open_and_join(const struct setup *setup, const struct tti_tr
 	return transport->settle ? transport->settle(port) : TUTTI_OK;
 }
 
-/* How many groups the domains make, and which: the lowest rank of each rank's. */
+/* The number of groups that the domains make, and the lowest rank of each rank's group. */
 static tutti_status find_groups(const uint64_t *domains, int n, int *first, int *ngroups)
 {
 	TTI_TRY(tti_peers_group(domains, n, first));
@@ -301,7 +301,7 @@ static void measure_ports(struct tti_comm *comm)
 	}
 }
 
-/* Of what the ranks of this host may keep in caches, one rank's part. */
+/* One rank's part of what the ranks of this host may keep in caches. */
 static size_t cache_bytes(const struct tti_comm *comm)
 {
 	int here = 0;
@@ -369,7 +369,7 @@ static void prefer_nics(const struct tti_comm *comm)
 	}
 }
 
-/* What goes to neighbours in the plan's channels goes by the NICs of these. */
+/* Data to a neighbour in a channel of the plan goes by the channel's NICs. */
 static void assign_nics(const struct tti_comm *comm)
 {
 	for (int i = 0; i < comm->nports; i++)
@@ -403,7 +403,7 @@ static tutti_status agree_on_plan(struct setup *setup)
 	return TUTTI_OK;
 }
 
-/* A file is for one number of ranks. That none is for this one may be a mistake. */
+/* A file is for one number of ranks. If no file is for this number, that may be a mistake. */
 static void report_algo_files(const struct tti_algo_files *files, int n)
 {
 	size_t nused = 0;

@@ -24,7 +24,7 @@ static bool user_says(const struct tti_param_values *params)
 	return params->sysfs_root || params->topo_file || params->topo_dump_file;
 }
 
-/* One NUMA node of which nothing is known: where /sys is hidden, ranks work all the same. */
+/* One NUMA node without figures: ranks work even if /sys is hidden. */
 static tutti_status assume(struct tti_xml_doc **out)
 {
 	struct tti_xml *cpu;
@@ -52,7 +52,7 @@ static tutti_status load(struct tti_xml_doc **out)
 
 /* -- As text ------------------------------------------------------------------------------ */
 
-/* Without what is a host's own, so that hosts of a class have one text. */
+/* Without values that identify one host, so that hosts of a class have equal texts. */
 static tutti_status write_text(const struct tti_xml_doc *doc, struct tti_host_info *info,
 			       char **text_out)
 {

@@ -70,7 +70,7 @@ static bool note_nets(const struct search *s, const char *ifname)
 	return found;
 }
 
-/* The same of what the interface sits on: of a VLAN, a bridge, a bond. */
+/* The same for the interfaces below a VLAN, a bridge or a bond. */
 static bool note_below(const struct search *s, const char *ifname, int depth)
 {
 	bool found = note_nets(s, ifname);
@@ -87,8 +87,8 @@ static bool note_below(const struct search *s, const char *ifname, int depth)
 	return found;
 }
 
-/* A container's end of a pair, a tunnel: no hardware is seen behind it, but it is what
- * leads out of here, so it counts as a NIC of the speed that it claims. */
+/* An interface without visible hardware, like a container's end of a pair or a tunnel. It leads to
+ * other hosts, so it counts as a NIC of the speed that it claims. */
 static tutti_status add_virtual(const struct search *s)
 {
 	struct tti_xml_doc *doc = s->doc;
@@ -131,8 +131,8 @@ static bool is_loopback(const struct tti_addr *addr)
 	return addr->family == 4 ? addr->ip[0] == 127 : memcmp(addr->ip, one, 16) == 0;
 }
 
-/* Of an interface that is not the likeliest and has no hardware: a bridge leads to guests of
- * this host, a tunnel through another interface. */
+/* Whether an interface without hardware, which is not the likeliest, leads to other hosts: a bridge
+ * leads to guests of this host, a tunnel through another interface. */
 static bool leads_out(const struct search *s)
 {
 	const char *ifname = s->addr->ifname;
@@ -190,7 +190,7 @@ static tutti_status search(struct search *s, const struct tti_addr *addrs, size_
 	for (size_t i = 0; i < n && st == TUTTI_OK; i++) {
 		bool found;
 
-		/* What has no address but that of its link is not set up to be used. */
+		/* An interface with only a link-local address is not set up to be used. */
 		if (!is_first_of_its_name(addrs, i) || (i > 0 && addrs[i].scope))
 			continue;
 		s->addr = &addrs[i];
@@ -217,7 +217,7 @@ tutti_status tti_topo_find_nets(struct tti_xml_doc *doc, struct tti_host_info *i
 	size_t n = 0, nrunning = 0;
 	tutti_status st;
 
-	/* The interfaces of here are not those of a captured machine. */
+	/* A captured machine does not have the interfaces of this one. */
 	if (tti_params()->sysfs_root ||
 	    tti_iface_list(addrs, TTI_IFACE_MOST, &n, &nrunning) != TUTTI_OK) {
 		info->nnets = TTI_HOST_ANY_NET;
@@ -225,7 +225,7 @@ tutti_status tti_topo_find_nets(struct tti_xml_doc *doc, struct tti_host_info *i
 	}
 	if (tti_sysfs_open(NULL, &sysfs) != TUTTI_OK)
 		sysfs = (struct tti_sysfs){ .fd = -1 };
-	/* A NIC that does not run is planned with if there is no other. */
+	/* NICs that do not run are planned with only if there are no others. */
 	st = search(&s, addrs, nrunning ? nrunning : n);
 	if (sysfs.fd >= 0)
 		tti_sysfs_close(&sysfs);

@@ -12,7 +12,7 @@ static tutti_status no_memory(int n)
 	return tti_fail(TUTTI_ENOMEM, "the wiring of %d ranks: out of memory", n);
 }
 
-/* What nothing is known of. Its figures are those of no machine: all are alike. */
+/* A host of which nothing is known. The figures are arbitrary, but equal for all. */
 static char plain_text[] = "<system version=\"1\"><cpu numaid=\"0\" affinity=\"ffffffff\">"
 			   "<pci busid=\"0000:01:00.0\" class=\"0x020000\" "
 			   "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic>"

@@ -21,7 +21,7 @@
 #include "util/interrupt.h"
 #include "util/mem.h"
 
-/* How long the end of a communicator waits for a peer that takes nothing of what is left for it. */
+/* How long the end of a communicator waits for a peer that takes no messages. */
 #define LEAVE_NS (1000 * TTI_NS_PER_MS)
 
 static tutti_status connect_all(struct tutti_channel *channel)
@@ -60,7 +60,7 @@ static void free_requests(struct tutti_channel *channel)
 	tti_vec_release(&channel->unused);
 }
 
-/* What the communicator lent, and what is its own. */
+/* Take back what the communicator lent, and destroy the channel's own communicator. */
 static void take_back(struct tutti_channel *channel)
 {
 	tti_channel_stop_servers(channel);
@@ -69,7 +69,7 @@ static void take_back(struct tutti_channel *channel)
 	(void)tutti_comm_destroy(channel->own_handle);
 	channel->own_handle = NULL;
 	channel->own = NULL;
-	/* The last of it: see tti_handle_await_end(). */
+	/* This comes last: see tti_handle_await_end(). */
 	atomic_store(&channel->comm, NULL);
 }
 
@@ -82,8 +82,8 @@ static void free_channel(struct tutti_channel *channel)
 	tti_free(channel);
 }
 
-/* What this rank has not received is dropped. Where the channel is lost, others are told why, and that
- * this rank leaves is not the reason. */
+/* Drop what this rank has not received, and leave. If the channel is lost, do not tell that this
+ * rank leaves, as that is not the reason. */
 static void say_leave(struct tutti_channel *channel)
 {
 	const bool is_lost =
@@ -99,7 +99,7 @@ static void say_leave(struct tutti_channel *channel)
 	pthread_mutex_unlock(&channel->lock);
 }
 
-/* Whether all ranks are told, or none can be any more. */
+/* Whether all ranks are told, or cannot be told any more. */
 static bool is_told(struct tutti_channel *channel, bool *moved)
 {
 	bool told = true;
@@ -114,8 +114,8 @@ static bool is_told(struct tutti_channel *channel, bool *moved)
 	       atomic_load(&channel->comm->async_error);
 }
 
-/* Ranks that wait for this one hear that it has left, behind what it sent them. One that takes nothing
- * for so long is not waited for. */
+/* Tell ranks that wait for this one that it has left, behind its messages. Do not wait for a rank
+ * that takes nothing for LEAVE_NS. */
 static void leave_alone(struct tutti_channel *channel)
 {
 	const struct timespec nap = { .tv_nsec = 50 * 1000 };
@@ -178,8 +178,8 @@ static tutti_status set_up(struct tutti_channel *channel)
 	return remember(channel);
 }
 
-/* The others have a channel on `own`, or wait for this rank; but for where this rank failed because
- * it heard from them. */
+/* The others have a channel on `own`, or wait for this rank: notify them, unless this rank failed
+ * because they did. */
 static tutti_status tell_failure(struct tti_comm *own, tutti_status status)
 {
 	char text[TTI_FAILURE_TEXT];
@@ -226,7 +226,7 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_cha
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	take_back(channel);
 	free_channel(channel);
-	/* What fails while it is taken back is not the reason. */
+	/* Errors of taking back are not the reason. */
 	return tti_fail_quiet(st, "%s", text);
 }
 
@@ -258,8 +258,8 @@ static int find_missing(struct tutti_channel *channel)
 	return missing;
 }
 
-/* The links are empty once all have left: then they are good for a barrier, behind which nobody
- * needs them any more. */
+/* Once all ranks have left the links are empty, so a barrier can use them; behind it nobody needs
+ * them any more. */
 static tutti_status leave(struct tutti_channel *channel)
 {
 	struct tti_message_wait wait = { .timeout_ms = -1 };
@@ -312,7 +312,7 @@ tutti_status tutti_channel_destroy(tutti_channel_t channel)
 		take_back(channel);
 		tti_handle_leave(channel->handle);
 	} else {
-		/* It was destroyed, and its handle may be another's by now. */
+		/* The communicator was destroyed, and its handle may be another's by now. */
 		if (comm)
 			tti_handle_leave(channel->handle);
 		tti_handle_await_end(&channel->comm);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Channels: the calls, and how they wait. */
+/* Channels: the calls. */
 #include <stdio.h>
 
 #include "boot/boot.h"
@@ -36,7 +36,7 @@ static tutti_status enter(tutti_channel_t channel, const char *name)
 	st = tti_channel_async_error(channel);
 	if (st == TUTTI_OK)
 		return st;
-	/* Memory of requests is the caller's again. */
+	/* The memory of requests belongs to the caller again. */
 	tti_channel_lock(channel);
 	channel->broken = true;
 	pthread_mutex_unlock(&channel->lock);
@@ -74,14 +74,14 @@ static tutti_status too_long(const struct tti_request *request)
 			request->nbytes, request->peer, request->tag, request->room);
 }
 
-/* A rank that has destroyed its channel sends nothing more, and takes nothing. From any source
- * something may still come: the own rank may send to itself. Under the lock. */
+/* A rank that has destroyed its channel sends and takes nothing more. A receive from any source may
+ * still get a message: this rank may send to itself. Under the lock. */
 static bool is_silent(const struct tutti_channel *channel, int source)
 {
 	return source >= 0 && channel->peers[source].has_left;
 }
 
-/* Whom the request waits for. Under the lock. */
+/* The rank that the request waits for. Under the lock. */
 static int awaited(const struct tti_request *request)
 {
 	return !request->is_send && request->state == TTI_REQUEST_WAITS ? request->entry.source
@@ -100,7 +100,7 @@ static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_
 	peer = awaited(request);
 	pthread_mutex_unlock(&channel->lock);
 	is_gone = tti_message_is_gone(channel, wait, peer);
-	/* It may be over, or wait for another rank, by what came of that one last. */
+	/* By now the request may be over, or wait for another rank, as messages came in. */
 	tti_channel_lock(channel);
 	is_gone &= awaited(request) == peer && request->state != TTI_REQUEST_DONE;
 	peer = awaited(request);
@@ -114,7 +114,7 @@ static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_
 	return is_gone ? tti_message_lose_to_gone(channel, peer, doing) : TUTTI_OK;
 }
 
-/* Begun, or an error and nothing is left of it. */
+/* Begin a request; after an error nothing is left of it. */
 static tutti_status start(struct tutti_channel *channel, const struct tti_request *wanted,
 			  struct tti_request **out)
 {
@@ -149,7 +149,7 @@ static tutti_status start(struct tutti_channel *channel, const struct tti_reques
 	return st;
 }
 
-/* Over, or not to be waited for any longer: what became of it. */
+/* The request is over, or its wait is: its status. */
 static tutti_status finish(struct tutti_channel *channel, struct tti_request *request,
 			   tutti_status waited, tutti_message_info *info)
 {
@@ -168,7 +168,7 @@ static tutti_status finish(struct tutti_channel *channel, struct tti_request *re
 		*info = (tutti_message_info){ request->is_send ? channel->own->rank : request->peer,
 					      request->tag, request->nbytes };
 	if (st != TUTTI_AGAIN) {
-		/* Nothing is to touch its memory any more, also where the channel is lost. */
+		/* Nothing may touch its memory any more, even if the channel is lost. */
 		channel->broken |= request->state != TTI_REQUEST_DONE;
 		tti_request_free(channel, request);
 	}
@@ -192,7 +192,7 @@ static void describe(const struct tti_request *request, char *buf, size_t size)
 		       from, with);
 }
 
-/* As tti_message_take_back(); the sends that it held up go on. Under the lock. */
+/* tti_message_take_back(), then let sends go on that it held up. Under the lock. */
 static bool take_back(struct tutti_channel *channel, struct tti_request *request)
 {
 	const bool taken = tti_message_take_back(channel, request);
@@ -202,8 +202,8 @@ static bool take_back(struct tutti_channel *channel, struct tti_request *request
 	return taken;
 }
 
-/* This thread is interrupted, and has no number to wait for again: nothing was done, or the channel is
- * lost. */
+/* This thread is interrupted, and its caller has no request to wait for again: either nothing was
+ * done, or the channel is lost. */
 static tutti_status give_up(struct tutti_channel *channel, struct tti_request *request)
 {
 	bool is_over;
@@ -240,7 +240,7 @@ static tutti_status await(struct tutti_channel *channel, struct tti_request *req
 
 /* -- The calls -------------------------------------------------------------------- */
 
-/* `request` NULL: until it is over. */
+/* `request` NULL: wait until it is over. */
 static tutti_status submit(tutti_channel_t channel, const char *name,
 			   const struct tti_request *wanted, size_t size, tutti_message_info *info,
 			   tutti_request_t *request)

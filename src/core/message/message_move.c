@@ -16,13 +16,13 @@
 
 enum kind { EAGER = 1, OFFER, GRANT, DATA, SPENT, LEAVE };
 
-/* How each message begins; that of a short one travels within a line of shared memory with it. */
+/* The head of each message; a short message fits into a cache line of shared memory with it. */
 struct head {
 	uint32_t kind;
 	int32_t tag;
 };
 
-/* What follows, but for EAGER. `number` is the reader's own, or in an OFFER its writer's. */
+/* The body of all messages but EAGER. number: the reader's own, but in an OFFER the writer's. */
 struct body {
 	uint64_t number, other, nbytes;
 };
@@ -61,14 +61,14 @@ static bool is_eager(const struct tutti_channel *channel, const struct tti_messa
 	       peer->owes + request->nbytes + TTI_EAGER_COST <= TTI_EAGER_KEPT;
 }
 
-/* Whether there is a send of which the peer has heard nothing, and it keeps what it would hear. */
+/* Whether there is a send that the peer has not heard of, and the peer may keep one more. */
 static bool may_announce(const struct tutti_channel *channel, const struct tti_message_peer *peer)
 {
 	return peer->unsent.first &&
 	       (peer->offered < TTI_OFFERS_KEPT || is_eager(channel, peer, peer->unsent.first));
 }
 
-/* The oldest send of which the peer has heard nothing. */
+/* Tell the peer of the oldest send that it has not heard of. */
 static bool announce(struct tutti_channel *channel, int rank)
 {
 	struct tti_message_peer *peer = &channel->peers[rank];
@@ -145,7 +145,7 @@ static bool tell_leave(struct tutti_channel *channel, int rank)
 	return channel->peers[rank].told_leave;
 }
 
-/* One message to a peer, of whatever waits: what others wait for first. */
+/* Send one message to a peer: first those that others wait for. */
 static bool send_one(struct tutti_channel *channel, int rank)
 {
 	const struct tti_message_peer *peer = &channel->peers[rank];
@@ -172,7 +172,7 @@ static bool is_owed(const struct tutti_channel *channel, const struct tti_messag
 
 /* -- Receiving --------------------------------------------------------------- */
 
-/* A receive has found its message, which is here (bytes) or is to be sent. */
+/* A receive has found its message: bytes that are here, or an offer. */
 static void accept(struct tutti_channel *channel, struct tti_request *request, int source, int tag,
 		   size_t nbytes, const uint8_t *bytes, uint64_t offer)
 {
@@ -218,7 +218,8 @@ static tutti_status keep(struct tutti_channel *channel, int source, int tag, siz
 	return TUTTI_OK;
 }
 
-/* To the oldest receive that takes it. Those that have no room for it are over, and it goes on. */
+/* Give a message to the oldest receive that takes it. Receives without room for it end, and the
+ * next one is tried. */
 static tutti_status deliver(struct tutti_channel *channel, int source, int tag, size_t nbytes,
 			    const uint8_t *bytes, uint64_t offer)
 {
@@ -240,7 +241,7 @@ static tutti_status deliver(struct tutti_channel *channel, int source, int tag, 
 	return keep(channel, source, tag, nbytes, bytes, offer);
 }
 
-/* The peer has taken what was offered to it. */
+/* The peer has taken an offer. */
 static bool take_grant(struct tutti_channel *channel, int rank, const struct body *body)
 {
 	struct tti_request *request = tti_request_find(channel, body->number);
@@ -336,7 +337,7 @@ static bool receive(struct tutti_channel *channel, int rank)
 	uint64_t tag;
 	size_t nbytes;
 
-	/* What comes after it is not the channel's. */
+	/* What follows is for the communicator, not for the channel. */
 	while (taken < MOST && !channel->peers[rank].has_left &&
 	       (data = link->ops->peek(link, &nbytes, &tag))) {
 		tutti_status st;

@@ -73,7 +73,7 @@ void tti_request_free(struct tutti_channel *channel, struct tti_request *request
 	tti_match_remove(&channel->match.receives, &request->entry);
 	tti_request_drop(request);
 	channel->requests.at[place] = NULL;
-	/* Without memory for it the place is not used again. */
+	/* If there is no memory the place is lost. */
 	(void)tti_vec_push(&channel->unused, place);
 	tti_free(request);
 }

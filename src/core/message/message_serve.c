@@ -15,19 +15,20 @@
 #include "util/fd.h"
 #include "util/thread.h"
 
-/* How long a server sleeps: while threads of the user look themselves, or something waits for room;
- * and if nothing comes. */
+/* How long a server sleeps: while threads of the user poll or something waits for room; while
+ * nothing comes. */
 #define SHORT_NS TTI_NS_PER_MS
 #define IDLE_NS  (100 * TTI_NS_PER_MS)
 
-/* How often a server pumps before it looks who else there is. */
+/* How often a server pumps before it looks for other threads. */
 #define ROUNDS 16
 
 /* -- The end ------------------------------------------------------------------ */
 
 tutti_status tti_channel_async_error(struct tutti_channel *channel)
 {
-	/* Its links close with that one, and in another order news of both may come. */
+	/* The own communicator's links close with the other one, and the two errors may come in any
+	 * order: that of the other one counts. */
 	if (atomic_load_explicit(&channel->comm->async_error, memory_order_relaxed))
 		return tti_comm_async_error(channel->comm);
 	if (atomic_load_explicit(&channel->own->async_error, memory_order_relaxed))
@@ -61,7 +62,8 @@ void tti_channel_lock(struct tutti_channel *channel)
 		tti_futex_wake(&channel->wanted, INT32_MAX);
 }
 
-/* A thread that is woken for the lock comes too late if the server takes it again at once. */
+/* Let threads in that sleep for the lock: they would come too late if the server took it again at
+ * once. */
 static void let_in(struct tutti_channel *channel)
 {
 	uint32_t wanted;
@@ -91,13 +93,13 @@ void tti_channel_wake_servers(struct tutti_channel *channel)
 		/* Full means that it is awake. */
 		if (server->wake_fd >= 0 && write(server->wake_fd, &one, sizeof(one)) < 0)
 			continue;
-		/* A peer wakes it for all else. */
+		/* For all else a peer wakes it. */
 		if (server->wake_fd < 0 && atomic_load(&channel->has_more))
 			server->port->transport->sleep->wake(server->port);
 	}
 }
 
-/* Others look: whoever comes last would only be in their way. */
+/* Threads of the user poll: one more poller would only be in their way. */
 static void be_off_duty(struct tutti_channel *channel)
 {
 	const uint32_t seen = atomic_load(&channel->duty);
@@ -158,7 +160,7 @@ static void *serve(void *self)
 	return NULL;
 }
 
-/* One for each port that leads to another rank. */
+/* One server for each port that leads to another rank. */
 tutti_status tti_channel_start_servers(struct tutti_channel *channel)
 {
 	struct tti_comm *own = channel->own;

@@ -17,15 +17,15 @@
 #include "util/interrupt.h"
 #include "util/thread.h"
 
-/* A wait (engine/wait.h) looks so often before it looks at the clock, and for so long before it
- * sleeps, until it is woken, or for so long at most: the error state of the channel is looked at in
- * between. */
+/* A wait (engine/wait.h) polls SPINS times before it looks at the clock, then until LOOK_NS,
+ * then sleeps until it is woken, NAP_NS at most. In between it looks at the error state of the
+ * channel. */
 #define SPINS   200
 #define LOOK_NS (200 * 1000)
 #define NAP_NS  (5 * TTI_NS_PER_MS)
 
-/* A wait asks the watch after so long, and so often at most; what a rank has sent before it went is
- * here so long after that is known. */
+/* A wait asks the watch after ASK_AFTER_NS, once in ASK_AGAIN_NS. The last messages of a rank that
+ * has gone are here GONE_NS after that is known. */
 #define ASK_AFTER_NS (200 * TTI_NS_PER_MS)
 #define ASK_AGAIN_NS (300 * TTI_NS_PER_MS)
 #define GONE_NS      (300 * TTI_NS_PER_MS)
@@ -87,7 +87,7 @@ static void nap(struct tutti_channel *channel, struct tti_message_wait *wait,
 }
 
 tutti_status tti_message_backoff(struct tutti_channel *channel, struct tti_message_wait *wait,
-			       _Atomic uint32_t *word, uint32_t seen, const char *what)
+				 _Atomic uint32_t *word, uint32_t seen, const char *what)
 {
 	const bool oversubscribed = channel->own->oversubscribed_here;
 	const uint32_t spins = oversubscribed ? 0 : SPINS;
@@ -97,14 +97,14 @@ tutti_status tti_message_backoff(struct tutti_channel *channel, struct tti_messa
 	TTI_TRY(tti_channel_async_error(channel));
 	if (wait->timeout_ms == 0)
 		return TUTTI_AGAIN;
-	/* Its end waits until this thread is out. */
+	/* The end of the communicator waits until this thread is out. */
 	if (!atomic_load(&channel->handle->comm))
 		return tti_fail(TUTTI_EUSAGE,
 				"another thread destroyed the communicator, while this one waits "
 				"for %s",
 				what);
 	look(channel, wait, true);
-	/* Who sleeps for the lock would never get it from one that comes back at once. */
+	/* A thread that sleeps for the lock would never get it from one that comes back at once. */
 	if (!atomic_load(&channel->wanted) && pthread_mutex_trylock(&channel->lock) == 0) {
 		(void)tti_message_pump(channel);
 		broken = channel->broken;
@@ -143,7 +143,7 @@ tutti_status tti_message_lose_to_leaver(struct tutti_channel *channel, int peer,
 	return tti_comm_async_error(channel->own);
 }
 
-/* Something of that rank is on its way, or here and was not looked at. */
+/* Whether messages of that rank are on the way, or here but not looked at. */
 static bool may_come(struct tutti_channel *channel, int peer, int64_t gone_ns)
 {
 	struct tti_link *link = channel->peers[peer].link;

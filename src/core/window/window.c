@@ -16,7 +16,7 @@
 #include "util/mem.h"
 #include "util/tsan.h"
 
-/* What ranks tell each other of a window. Goes through an all_gather of bytes. */
+/* What ranks tell each other of a window, by an all_gather of bytes. */
 struct card {
 	uint64_t nbytes, key, process;
 	struct tti_memory_name data, signals; /* zeroed: not to be had */
@@ -44,13 +44,13 @@ static struct card make_card(const struct tutti_window *window, uint64_t key)
 	return card;
 }
 
-/* Whether rank a can address what rank b has: known alike by all. */
+/* Whether rank a can address the window of rank b: all ranks know the same. */
 static bool reaches(const struct tti_comm *comm, const struct card *cards, int a, int b)
 {
 	return a == b || (comm->host_of[a] == comm->host_of[b] && cards[b].reachable);
 }
 
-/* What a rank of this process has ended already it is told to have ended. */
+/* In place of the counters of a rank of this process that has ended its window already. */
 static struct tti_window_signals ended;
 
 static tutti_status map_peer(struct tutti_window *window, int rank, const struct card *card)
@@ -103,7 +103,7 @@ static bool needs_net(const struct tti_comm *comm, const struct card *cards)
 	return false;
 }
 
-/* A message from all to all orders what threads of one process have done. */
+/* A call of all ranks orders what threads of one process did before and after it. */
 static void give_all(const struct tti_comm *comm)
 {
 	for (int peer = 0; peer < comm->n; peer++)
@@ -152,7 +152,8 @@ static tutti_status set_up(struct tutti_window *window, struct card *cards)
 	return tti_window_net_open(window);
 }
 
-/* What the communicator lent. Not all ranks may know yet that it is lost: they look at the counters. */
+/* Take back what the communicator lent. Ranks that do not know yet that it is lost see it in the
+ * counters. */
 static void take_back(struct tutti_window *window)
 {
 	const struct tti_comm *const comm = window->comm;
@@ -166,7 +167,7 @@ static void take_back(struct tutti_window *window)
 		tti_signals_close(window->signals, tti_window_signal_count(window));
 		tti_signals_drop(window->signals);
 	}
-	/* The last of it: see tti_handle_await_end(). */
+	/* This comes last: see tti_handle_await_end(). */
 	atomic_store(&window->comm, NULL);
 }
 
@@ -245,7 +246,7 @@ static tutti_status create(struct tti_comm *comm, const struct tutti_window *giv
 	}
 	st = kept ? set_up(window, cards)
 		  : tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", comm->n);
-	/* The others have a window, or wait for this rank. */
+	/* The other ranks have a window, or wait for this one. */
 	if (st != TUTTI_OK && st != TUTTI_EUNSUPPORTED)
 		st = tti_stall_settle(comm, st, -1);
 	tti_free(cards);
@@ -258,7 +259,7 @@ static tutti_status create(struct tti_comm *comm, const struct tutti_window *giv
 		take_back(window);
 	}
 	free_window(window);
-	/* Ending connections has met errors of its own. */
+	/* The errors of ending connections do not count. */
 	return atomic_load(&comm->async_error) ? tti_comm_async_error(comm) : st;
 }
 
@@ -335,8 +336,8 @@ static tutti_status await_queued(struct tutti_window *window)
 	return st;
 }
 
-/* With its communicator held, or NULL: that has ended. Calls that are queued are waited for without it, as
- * it may be what ends them. */
+/* *comm is held, or NULL: it has ended. Queued calls are waited for without it, as its end may be
+ * what ends them. */
 static tutti_status await_calls(struct tutti_window *window, struct tti_comm **comm)
 {
 	tutti_status st = TUTTI_OK;
@@ -361,7 +362,7 @@ static tutti_status await_calls(struct tutti_window *window, struct tti_comm **c
 	return st;
 }
 
-/* All have flushed before anybody's memory goes. TUTTI_EUSAGE: it is not the time for that. */
+/* All ranks flush before any rank's memory goes. TUTTI_EUSAGE: the end was refused. */
 static tutti_status end_together(struct tutti_window *window, struct tti_comm *comm)
 {
 	tutti_status st = tutti_window_flush(window, -1, NULL);
@@ -371,7 +372,8 @@ static tutti_status end_together(struct tutti_window *window, struct tti_comm *c
 	if (st == TUTTI_OK)
 		st = tutti_barrier(window->handle, NULL);
 	take_all(comm);
-	/* Refused, as another thread has taken the communicator away: it was lost before that. */
+	/* The call was refused because another thread destroys the communicator, which was lost
+	 * before. */
 	if (st == TUTTI_EUSAGE && atomic_load(&comm->async_error))
 		st = tti_comm_async_error(comm);
 	if (st == TUTTI_EUSAGE)

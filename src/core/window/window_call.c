@@ -63,15 +63,15 @@ struct work {
 	int peer, index; /* index: of the signal */
 	size_t offset, nbytes;
 	void *memory;
-	const struct tutti_signal_wait *waits; /* of WAIT_SIGNAL, which has no `peer` */
+	const struct tutti_signal_wait *waits; /* of WAIT_SIGNAL, in place of `peer` */
 	int nwaits;
 };
 
 static const char *const names[] = { "tutti_put", "tutti_get", "tutti_signal", "tutti_wait_signal",
 				     "tutti_window_flush" };
 
-/* Whether a peer that is reached in place still has its window: one whose communicator was lost takes
- * it away without asking, and what lay there may be gone or something else's. */
+/* Whether a peer that is reached in place still has its window. A peer whose communicator was lost
+ * takes its window away alone, and the memory may be gone or reused. */
 static tutti_status look_at_window(const struct work *work)
 {
 	const struct tti_window_peer *peer = &work->window->peers[work->peer];
@@ -103,7 +103,7 @@ static tutti_status move(const struct work *work)
 	if (!work->nbytes)
 		return TUTTI_OK;
 	TTI_TRY(look_at_window(work));
-	/* Not past the caches: who is signalled reads it next. */
+	/* Stored through the caches: the rank that is signalled reads it next. */
 	if (work->kind == PUT)
 		memmove(peer->data + work->offset, work->memory, work->nbytes);
 	else
@@ -127,7 +127,7 @@ static tutti_status send_signal(const struct work *work)
 		       : look_at_window(work);
 }
 
-/* One after the other: all have to come. */
+/* One after the other, as all have to come. */
 static tutti_status wait_signals(const struct work *work)
 {
 	for (int at = 0; at < work->nwaits; at++)
@@ -242,7 +242,7 @@ struct queued {
 	struct tutti_signal_wait waits[];
 };
 
-/* After a call that was queued nothing of the window is touched: it may be freed. */
+/* A queued call touches nothing of the window after this: it may be freed. */
 static void count_queued(struct tutti_window *window, bool more)
 {
 	pthread_mutex_lock(&window->lock);

@@ -24,11 +24,10 @@
 /* Windows by messages, over a TCP port of their own: links of collectives are FIFOs whose
  * messages belong to calls of all ranks.
  *
- * The port is used under a lock, by those who make calls and by a thread that serves the
- * other ranks when nobody here makes one. A message that comes is dealt with at once, never
- * kept: what it asks for in return (the bytes of a get, the answer to a flush) is a number of
- * its peer, sent when there is room. So receiving never waits for sending, and two ranks that
- * fill each other's links cannot block each other.
+ * Calls use the port under a lock, and so does a thread that serves the other ranks while this one
+ * makes no call. A message is handled at once and never kept: its reply (the bytes of a get, the
+ * answer to a flush) is noted as numbers in the peer's struct and sent when there is room. So
+ * receiving never waits for sending, and ranks that fill each other's links cannot block each other.
  *
  *     PUT    offset | bytes          SIGNAL number
  *     GET    offset, nbytes    ->    DATA offset | bytes, ...     one get a peer at a time
@@ -36,7 +35,7 @@
  */
 
 #define TAG     UINT64_C(0x776f646e69777474)
-/* How long the thread sleeps if something waits for room, and if not. */
+/* How long the thread sleeps if messages wait for room; if not. */
 #define BUSY_MS 1
 #define IDLE_MS 100
 
@@ -61,7 +60,7 @@ size_t tti_net_most(const struct tti_window_net *net)
 	return net->port->slot_bytes - sizeof(struct tti_net_head);
 }
 
-/* What is owed, as far as there is room. */
+/* Send replies, as far as there is room. */
 static bool pay(struct tti_window_net *net, struct tti_net_peer *peer)
 {
 	bool moved = false;
@@ -174,7 +173,6 @@ static bool receive(struct tti_window_net *net, int rank)
 	return moved;
 }
 
-/* All that can be done without waiting; whether that was anything. */
 bool tti_net_pump(struct tti_window_net *net)
 {
 	bool moved = false;
@@ -199,7 +197,6 @@ bool tti_net_is_busy(const struct tti_window_net *net)
 
 /* -- The thread ---------------------------------------------------------------- */
 
-/* What broke is for the communicator to tell. Not under the lock. */
 void tti_net_report(struct tti_window_net *net)
 {
 	struct tti_comm *comm = net->window->comm;
@@ -212,7 +209,7 @@ void tti_net_report(struct tti_window_net *net)
 	peer = net->port->failed_peer;
 	tti_stall_name_failure(comm, peer, net->port->failure_text, text, sizeof(text));
 	pthread_mutex_unlock(&net->lock);
-	/* Who closed a connection may have done so because another rank died. */
+	/* A peer may have closed a connection because another rank died. */
 	if (status != TUTTI_OK && !tti_stall_await_news(comm, NULL))
 		tti_comm_notify_failure(comm, status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER,
 					peer, text);
@@ -272,7 +269,7 @@ static tutti_status join(struct tti_window_net *net)
 	return st;
 }
 
-/* Both ends ask for a link, those that reach the other in place too. */
+/* Both ends ask for a link, even if one of them reaches the other in place. */
 static tutti_status connect_all(struct tti_window_net *net)
 {
 	struct tti_window_wait wait = { 0 };

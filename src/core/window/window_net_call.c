@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows by messages: what a rank asks of others. Whoever waits serves them meanwhile. */
+/* Windows by messages: this rank's requests. A thread that waits serves other ranks meanwhile. */
 #include <time.h>
 
 #include "core/window/window_net.h"
@@ -42,7 +42,7 @@ static tutti_status send_patiently(struct tti_window_net *net, int rank,
 	return st;
 }
 
-/* What is committed goes out even if nobody here calls again. */
+/* Wake the thread if messages are left: they go out even if this rank makes no call any more. */
 static tutti_status end(struct tti_window_net *net, tutti_status status)
 {
 	bool busy;
@@ -118,7 +118,7 @@ tutti_status tti_window_net_get(struct tutti_window *window, int rank, size_t of
 	return end(net, st);
 }
 
-/* What this thread has sent may be before a flush of another thread, which is still under way. */
+/* Another thread may have flushed this thread's messages already: then wait for that flush. */
 static tutti_status flush_one(struct tti_window_net *net, int rank)
 {
 	struct tti_net_peer *peer = &net->peers[rank];

@@ -11,7 +11,8 @@
 #include "util/mem.h"
 #include "util/thread.h"
 
-/* Of this process. Made and freed outside of the lock, as that may be held while malloc() waits. */
+/* Counters of this process. Made and freed outside of the lock, which may be held while malloc()
+ * waits. */
 struct counters {
 	struct counters *next;
 	struct tti_window_signals *signals;
@@ -19,7 +20,7 @@ struct counters {
 	int users;
 };
 
-/* Under tti_fork_lock(). `process` tells this one from others, while it has that pid. */
+/* Under tti_fork_lock(). process: the random number of this process, as long as it has that pid. */
 static struct {
 	struct counters *first;
 	uint64_t process;
