@@ -62,7 +62,7 @@ int tti_cuda_allocation_add(struct tti_cuda_allocation *self);
 void tti_cuda_allocation_remove(struct tti_cuda_allocation *self);
 /* It is another allocation from now on: a new id. */
 void tti_cuda_allocation_renew(struct tti_cuda_allocation *self);
-/* Of what was found there, or NULL: why it cannot be freed at `address`, or 0. In memory.c. */
+/* The error of freeing at `address` what was found there (`found` may be NULL), or 0. In memory.c. */
 int tti_cuda_memory_check_free(const void *address, const struct tti_cuda_allocation *found);
 
 /* -- Not locked --------------------------------------------------------------------------- */

@@ -151,7 +151,7 @@ static int fail_event(const struct tti_cuda_capture *capture, const char *what)
 		what, (unsigned long long)capture->id);
 }
 
-/* Of a stream that is not of the capture, or of none. */
+/* Let a stream join the capture that is in another capture, or in none. */
 static int join(struct tti_cuda_capture *capture, struct tti_cuda_stream *stream,
 		const struct tti_cuda_nodes *tail)
 {

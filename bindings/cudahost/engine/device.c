@@ -48,7 +48,7 @@ const char *tti_cuda_setting(const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* Of Slurm's "4(x2),3", which is 4 on each of two nodes and 3 on the next; 0: it does not say. */
+/* Read Slurm's "4(x2),3", which is 4 on each of two nodes and 3 on the next; 0: it does not say. */
 static long ranks_of_node(const char *list, const char *node_text)
 {
 	char *end;

@@ -91,8 +91,8 @@ static int add_node(struct program *program, const struct tti_cuda_node *node)
 	return node->job ? add_step(program, node->job) : 0;
 }
 
-/* Of the nodes that wait for none any more, the one that was added first is next. All before
- * `next` are done or wait. */
+/* The next node is the one that was added first among those that wait for none any more. All
+ * before `next` are done or wait. */
 static int add_graph(struct program *program, const struct tti_cuda_graph *graph)
 {
 	const size_t n = graph->nodes.n;
@@ -299,7 +299,7 @@ static bool same_before(const struct tti_cuda_node *a, const struct tti_cuda_nod
 static int compare(const struct tti_cuda_graph *old, const struct tti_cuda_graph *new,
 		   struct tti_cuda_node **at);
 
-/* Of two nodes at the same place of graphs with the same number of nodes; as compare(). */
+/* Compare two nodes at the same place of graphs with the same number of nodes, as compare() does. */
 static int compare_nodes(const struct tti_cuda_node *old, const struct tti_cuda_node *new)
 {
 	struct tti_cuda_node *inner;

@@ -15,7 +15,7 @@
 struct tti_cuda_block {
 	uint64_t offset;
 	uint64_t nbytes;
-	/* Of the heap, while it is free. */
+	/* The heap uses these while the block is free. */
 	struct tti_cuda_block *left;
 	struct tti_cuda_block *right;
 	uint64_t most;

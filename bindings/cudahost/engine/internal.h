@@ -23,7 +23,7 @@ enum tti_cuda_handle {
 
 /* 0, or ENOMEM. */
 int tti_cuda_handle_add(enum tti_cuda_handle kind, const void *object);
-/* False: it was not there. Of several threads that remove an object, one gets true. */
+/* False: it was not there. If several threads remove an object, one gets true. */
 bool tti_cuda_handle_remove(enum tti_cuda_handle kind, const void *object);
 /* 0, or EHANDLE with a text. Does begin(), too, so its EINIT. `what` is what the caller does. */
 int tti_cuda_handle_check(enum tti_cuda_handle kind, const void *object, const char *what);
@@ -43,7 +43,7 @@ struct tti_cuda_pci tti_cuda_device_pci(int device);
 int tti_cuda_job_run(int device, const struct tti_cuda_job *job);
 void tti_cuda_job_drop(const struct tti_cuda_job *job);
 
-/* Of a thread of a stream: it uses this device from now on, and runs jobs. */
+/* Called by the thread of a stream: it uses this device from now on, and runs jobs. */
 void tti_cuda_device_enter(int device);
 /* 0, or EPOOL with a text: jobs must not wait for streams. */
 int tti_cuda_device_may_wait(const char *what);
@@ -85,7 +85,7 @@ struct tti_cuda_point tti_cuda_point_share(const struct tti_cuda_point *point);
 
 /* -- copy.c --------------------------------------------------------------------------------- */
 
-/* Of two jobs of one kind: whether the one may take the place of the other in an executable graph.
+/* Whether one of two jobs of one kind may take the place of the other in an executable graph.
  * Copies keep their direction, and fills are of one row or of several. */
 bool tti_cuda_job_is_like(const struct tti_cuda_job *job, const struct tti_cuda_job *other);
 

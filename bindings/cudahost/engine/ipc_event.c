@@ -20,7 +20,7 @@
 /* How often a wait looks whether the process that it waits for lives. */
 #define LOOK_NS 100000000
 
-/* Of one record. */
+/* The state of one record. */
 struct slot {
 	_Atomic uint32_t done;  /* the number of the last record here that has come to pass */
 	_Atomic int32_t pid;    /* of the process that makes the one behind that, */

@@ -69,7 +69,7 @@ int tti_cuda_memory_check_copy(const void *to, const void *from, size_t nbytes, 
 /* The same for memory that is written, which must be known: cudaMemset(). */
 int tti_cuda_memory_check(const void *address, size_t nbytes);
 
-/* Of the current device. */
+/* The free and the whole memory of the current device. */
 void tti_cuda_memory_info(size_t *out_free, size_t *out_total);
 
 /* -- Other processes ---------------------------------------------------------------------- */
@@ -109,8 +109,8 @@ int tti_cuda_address_free(void *address, size_t nbytes);
 int tti_cuda_address_map(void *address, size_t nbytes, size_t offset, struct tti_cuda_piece *piece);
 /* One or several whole mappings, side by side. */
 int tti_cuda_address_unmap(void *address, size_t nbytes);
-/* Of such a range. access: 0 none (at first), 1 read, 3 both. Unless the guard is on, it can be
- * accessed so at these addresses. */
+/* Set the access to such a range: 0 none (at first), 1 read, 3 both. Unless the guard is on, the range
+ * can be accessed so at these addresses. */
 int tti_cuda_address_allow(void *address, size_t nbytes, int access);
 int tti_cuda_address_allowed(const void *address, int *out_access);
 /* The piece that is mapped there, retained. */

@@ -235,7 +235,7 @@ static int fail_twice(const void *address)
 			     address);
 }
 
-/* Of memory that a graph has: it stays the graph's. */
+/* Free memory that a graph has: it stays the graph's. */
 static int run_free_of_graph(void *arg)
 {
 	const struct release *const release = arg;

@@ -37,8 +37,8 @@ bool tti_cuda_primary_is_active(int device);
 unsigned tti_cuda_primary_flags(int device);
 void tti_cuda_primary_set_flags(int device, unsigned flags);
 
-/* The numbers of cudaLimit and CUlimit that there are. They are kept until the device is reset, and nothing
- * here uses them. Of others ELIMIT. */
+/* The numbers of cudaLimit and CUlimit that there are. Their values are kept until the device is reset,
+ * and nothing here uses them. Other numbers are ELIMIT. */
 enum { TTI_CUDA_LIMITS = 9 };
 int tti_cuda_limit_get(int device, int limit, size_t *out);
 int tti_cuda_limit_set(int device, int limit, size_t value);

@@ -200,7 +200,7 @@ struct tti_cuda_point tti_cuda_stream_point(struct tti_cuda_stream *stream)
 
 /* -- Being held ---------------------------------------------------------------------------- */
 
-/* Of the thread of a stream. */
+/* The stream whose thread this is. */
 static _Thread_local struct tti_cuda_stream *running;
 
 static void set_held(struct tti_cuda_stream *stream, int error, const char *why)
@@ -334,7 +334,7 @@ static struct tti_cuda_item *item_create(const struct tti_cuda_job *job)
 	return item;
 }
 
-/* Of the stream that is waited for. */
+/* Whether the stream that is waited for is not held. */
 static int is_free(void *arg)
 {
 	struct tti_cuda_stream *stream = arg;
@@ -454,7 +454,7 @@ static int open_queue(struct tti_cuda_stream *stream)
 						       "something is queued in the legacy stream");
 	if (error)
 		return error;
-	/* Of two threads that queue something here, both come behind all that is joined. */
+	/* If two threads queue something here, both come behind all that is joined. */
 	if (is_legacy)
 		pthread_mutex_lock(&of->lock);
 	pthread_mutex_lock(&stream->lock);

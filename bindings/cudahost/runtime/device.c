@@ -54,7 +54,7 @@ static int check_flags(const char *function, unsigned flags)
 			     function, flags);
 }
 
-/* Of `flags`, cudaInitDeviceFlagsAreValid alone has a meaning. */
+/* The only one of `flags` that has a meaning is cudaInitDeviceFlagsAreValid. */
 int tti_cudaInitDevice(int device, unsigned device_flags, unsigned flags)
 {
 	int error = tti_cudart_check_device("cudaInitDevice", device);
