@@ -6,9 +6,10 @@
 
 #include <sched.h>
 
-/* Those of `from` that are of one core stand together, and the cores of one socket: by their numbers they often do
- * not, as the second threads of all cores may come behind the first ones, and sockets may alternate. Where
- * /sys does not tell, by their numbers. `out` has room for CPU_COUNT(from); returns how many there are. */
+/* The CPUs of `from`, ordered so that those of one core follow each other, and so do the cores of one socket.
+ * Their numbers often do not: the second threads of all cores may come after all first ones, and sockets may
+ * alternate. Where /sys does not say, the order is that of the numbers. `out` has room for CPU_COUNT(from);
+ * returns how many there are. */
 int cpus_by_core(const cpu_set_t *from, int *out);
 
 #endif

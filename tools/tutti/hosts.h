@@ -9,8 +9,8 @@
 
 struct host {
 	char *name;        /* as a remote shell takes it: "user@node3" */
-	char *switch_name; /* that its NICs are at; NULL: not said */
-	int nslots;        /* as many ranks were asked for; 0: not said */
+	char *switch_name; /* the leaf switch of its NICs; NULL: not given */
+	int nslots;        /* ranks that were asked for; 0: not given */
 	int nranks, first_rank;
 };
 
@@ -19,14 +19,14 @@ struct hosts {
 	int n;
 };
 
-/* Add those of "a,b:4,[fd77::1]:2", and those of a file: a line each, "a", "a:4" or "a slots=4 switch=leaf1".
- * The rest of a line after # is a comment. False: wrong, and the message says what. */
+/* Add the hosts of a list, "a,b:4,[fd77::1]:2", or of a file with lines "a", "a:4" or "a slots=4 switch=leaf1",
+ * in which # begins a comment. False: it is wrong, and the error was printed. */
 bool hosts_parse(const char *text, struct hosts *hosts);
 bool hosts_read(const char *path, struct hosts *hosts);
 
-/* Deal `nranks` out, neighbours to one host: to each as many as its slots, or, where no slots are
- * said, evenly. 0: one for each slot, or one for each host. Hosts that get none are dropped. The sum, or
- * 0: said what is wrong. */
+/* Deal `nranks` ranks out to the hosts in their order: as many to each as it has slots, or evenly if no host
+ * names slots. nranks 0 means one for each slot, or one for each host. Hosts that get none are dropped. Returns
+ * the number of ranks, or 0 after an error was printed. */
 int hosts_deal(struct hosts *hosts, int nranks);
 
 /* The name without its user, as a host of an address: "[fd77::1]" for a number with colons. */

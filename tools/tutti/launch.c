@@ -95,21 +95,21 @@ static void become_rank(struct launch *launch, int rank, pid_t parent)
 	sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
 }
 
-void launch_number(struct launch *launch, int first)
+void launch_set_first_rank(struct launch *launch, int first)
 {
 	launch->first_rank = first;
 	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
 		launch->tags[i].rank = first + i / 2;
 }
 
-void launch_name(struct launch *launch, struct launch_host *hosts)
+void launch_set_hosts(struct launch *launch, struct launch_host *hosts)
 {
 	launch->hosts = hosts;
 	for (int i = 0; i < launch->nranks * 2; i++)
 		launch->tags[i].rank = -1;
 }
 
-static void stop_telling(struct launch_host *host)
+static void stop_sending(struct launch_host *host)
 {
 	if (host->text)
 		explicit_bzero(host->text, host->nbytes);
@@ -118,36 +118,36 @@ static void stop_telling(struct launch_host *host)
 }
 
 /* What the socket takes now. A remote shell that is gone is noticed by its end. */
-static void go_on_telling(struct launch_host *host)
+static void send_more(struct launch_host *host)
 {
 	while (host->text) {
-		const ssize_t n = send(host->control, host->text + host->nsaid,
-				       host->nbytes - host->nsaid, MSG_NOSIGNAL | MSG_DONTWAIT);
+		const ssize_t n = send(host->control, host->text + host->nsent,
+				       host->nbytes - host->nsent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
-		host->nsaid += n > 0 ? (size_t)n : 0;
-		if (n < 0 || host->nsaid == host->nbytes)
-			stop_telling(host);
+		host->nsent += n > 0 ? (size_t)n : 0;
+		if (n < 0 || host->nsent == host->nbytes)
+			stop_sending(host);
 	}
 }
 
-void launch_tell(struct launch *launch, int rank, char *text, size_t nbytes)
+void launch_send(struct launch *launch, int rank, char *text, size_t nbytes)
 {
 	struct launch_host *host = &launch->hosts[rank];
 
 	host->text = text;
 	host->nbytes = nbytes;
-	host->nsaid = 0;
+	host->nsent = 0;
 	if (launch->ending)
-		stop_telling(host);
+		stop_sending(host);
 	else
-		go_on_telling(host);
+		send_more(host);
 }
 
-void launch_obey(struct launch *launch)
+void launch_accept_signals(struct launch *launch)
 {
-	launch->obeys = true;
+	launch->accepts_signals = true;
 }
 
 void launch_bind(struct launch *launch)
@@ -215,7 +215,7 @@ static void signal_all(const struct launch *launch, int signal)
 			continue;
 		}
 		/* Where it does not fit, or comes in place of the rest of a text, the end says enough. */
-		stop_telling(&launch->hosts[rank]);
+		stop_sending(&launch->hosts[rank]);
 		(void)!send(launch->hosts[rank].control, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		shutdown(launch->hosts[rank].control, SHUT_WR);
 	}
@@ -347,7 +347,7 @@ static void take_signals(struct launch *launch)
 }
 
 /* A byte is a signal to all; the end means that nobody is there any more who would read of us. */
-static void take_control(struct launch *launch)
+static void read_control(struct launch *launch)
 {
 	uint8_t word = 0;
 	const ssize_t n = read(0, &word, 1);
@@ -355,7 +355,7 @@ static void take_control(struct launch *launch)
 	if (n < 0)
 		return;
 	if (n == 0)
-		launch->obeys = false;
+		launch->accepts_signals = false;
 	launch->interrupted |= !launch->exit_code;
 	launch_end(launch, n ? word : SIGTERM, 128 + (n ? word : SIGTERM));
 }
@@ -368,7 +368,7 @@ static void wait_for_something(struct launch *launch, struct pollfd *fds)
 	nfds_t n = 1;
 
 	fds[0] = (struct pollfd){ .fd = launch->signalfd, .events = POLLIN };
-	fds[n++] = (struct pollfd){ .fd = launch->obeys ? 0 : -1, .events = POLLIN };
+	fds[n++] = (struct pollfd){ .fd = launch->accepts_signals ? 0 : -1, .events = POLLIN };
 	for (int i = 0; i < nstreams; i++)
 		if (launch->tags[i].read_fd >= 0)
 			fds[n++] =
@@ -383,10 +383,10 @@ static void wait_for_something(struct launch *launch, struct pollfd *fds)
 		timeout_ms = left > 0 ? (int)left : 10;
 	}
 	poll(fds, n, timeout_ms);
-	if (launch->obeys && fds[1].revents)
-		take_control(launch);
+	if (launch->accepts_signals && fds[1].revents)
+		read_control(launch);
 	for (int i = 0; launch->hosts && i < launch->nranks; i++)
-		go_on_telling(&launch->hosts[i]);
+		send_more(&launch->hosts[i]);
 	for (int i = 0; i < nstreams; i++)
 		tag_pump(&launch->tags[i]);
 }
@@ -447,7 +447,7 @@ void launch_close(struct launch *launch)
 	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
 		tag_close(&launch->tags[i]);
 	for (int i = 0; launch->hosts && i < launch->nranks; i++)
-		stop_telling(&launch->hosts[i]);
+		stop_sending(&launch->hosts[i]);
 	free(launch->tags);
 	free(launch->pids);
 	if (launch->signalfd >= 0)

@@ -2,8 +2,9 @@
 #ifndef TOOL_PERF_H
 #define TOOL_PERF_H
 
-/* tutti perf in parts: perf.c starts the ranks, perf_rank.c measures on one rank, perf_data.c makes and checks the data,
- * perf_sides.c reads sides of handoffs, perf_uneven.c has counts for each rank, perf_print.c prints the table of nccl-tests, or JSON. */
+/* tutti perf in parts: perf.c starts the ranks, perf_rank.c measures on one rank, perf_data.c makes and checks
+ * the data, perf_sides.c has the sides of handoffs, perf_uneven.c the counts of v-collectives, perf_print.c
+ * prints the table of nccl-tests, or JSON. */
 
 #include <stdatomic.h>
 
@@ -41,7 +42,7 @@ struct perf_options {
 	bool verbose;
 	const char *transport; /* NULL: not said */
 	const char *algorithm; /* NULL: the library chooses */
-	/* Of a handoff; n 0: not said. */
+	/* The sides of a handoff; n 0: not given. */
 	struct cli_ranks from, to;
 	int sharded; /* PERF_FROM, PERF_TO, ored */
 };
@@ -103,7 +104,7 @@ struct perf_sides {
 	struct cli_ranks default_from, default_to;
 };
 
-/* Of calls with a count for each rank: this rank's, both ways. */
+/* The counts of this rank, for calls with a count for each rank; the same both ways. */
 struct perf_counts {
 	size_t *counts, *displs; /* [nranks] */
 	size_t own;

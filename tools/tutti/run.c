@@ -142,9 +142,9 @@ static int run_job(struct job *job)
 
 	if (!launch_open(&launch, "run", job->nranks, job->tag))
 		goto done;
-	launch_number(&launch, job->first_rank);
+	launch_set_first_rank(&launch, job->first_rank);
 	if (job->is_agent)
-		launch_obey(&launch);
+		launch_accept_signals(&launch);
 	launch.keeps_going = job->keep_going;
 	if (!job->no_bind)
 		launch_bind(&launch);

@@ -2,12 +2,12 @@
 #ifndef TOOL_RUN_H
 #define TOOL_RUN_H
 
-/* What `tutti run` starts: ranks on this host, or on several, where it is started once more on each as
- * an agent, which starts the ranks there.
+/* `tutti run` starts ranks on this host, or on several. On each of several hosts it starts itself once more as
+ * an agent, and the agent starts the ranks there.
  *
- * The agent is told by its standard input: one line of JSON, which is the job, and then a byte for
- * each signal (launch.h). The one with rank 0 finds a port for it, and says that in the first line of its
- * output; the others are told theirs when that has come. */
+ * An agent reads the job from its standard input, one line of JSON, and then a byte for each signal
+ * (launch.h). The agent of rank 0 finds a port for it and prints that in the first line of its output. The
+ * other agents are sent the job when that line has come. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 struct job {
 	int nranks; /* on this host */
 	char **program;
-	char dir[PATH_MAX]; /* private; the id's file is in it. Of an agent: "" */
+	char dir[PATH_MAX]; /* private folder with the file of the id; "" for an agent */
 	bool tag;
 	bool no_bind;
 	bool keep_going;
@@ -28,15 +28,15 @@ struct job {
 	int gpus; /* devices of CUDA that each rank has, of host memory; 0: as the machine has it */
 	bool json;
 
-	/* Of an agent: */
+	/* For an agent: */
 	bool is_agent;
 	int first_rank, nranks_all;
 	char address[320]; /* host:port of rank 0 */
 	char secret[65];
 };
 
-/* How a host is reached: no question on the terminal, as several would ask at once; and a host that
- * is gone is noticed. */
+/* How a host is reached. ssh asks nothing on the terminal, as several would ask at once, and notices a host
+ * that is gone. */
 #define RUN_SHELL "ssh -x -o BatchMode=yes -o ServerAliveInterval=10"
 
 struct run_options {
@@ -52,8 +52,8 @@ int run_run(void *options);
 /* Run the ranks of this host; the exit code. */
 int run_guarded(struct job *job);
 
-/* Run the job on hosts, which have been dealt its ranks, through `shell`, words of a command that takes
- * the host and what to run there; port 0: a free one. The exit code. */
+/* Run the job on hosts that hosts_deal() has given its ranks. `shell` is a command that is given a host and
+ * a command to run there. Port 0 means a free one. Returns the exit code. */
 int run_on_hosts(const struct job *job, const struct hosts *hosts, const char *shell, int port);
 
 /* Be the agent of a host; the exit code. */

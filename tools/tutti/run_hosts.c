@@ -171,7 +171,7 @@ static void tell(struct remote *remote, int at, int port)
 	}
 	len = strlen(line);
 	line[len] = '\n'; /* in the place of its 0 */
-	launch_tell(&remote->launch, at, line, len + 1);
+	launch_send(&remote->launch, at, line, len + 1);
 }
 
 /* The first agent has a port: the others may begin. */
@@ -250,7 +250,7 @@ static int run_shells(struct remote *remote, int port)
 	int code = TOOL_FINDING;
 
 	if (launch_open(launch, "run", remote->hosts->n, true)) {
-		launch_name(launch, remote->shells);
+		launch_set_hosts(launch, remote->shells);
 		launch->keeps_going = remote->job->keep_going;
 		launch->tags[0].take = take_port;
 		launch->tags[0].self = remote;

@@ -6,9 +6,9 @@
 
 #include "tool.h"
 
-/* Have what this process starts load the libraries of shared malloc, of a CUDA runtime on host memory and of NCCL,
- * in front of what LD_PRELOAD names already. A library that is not there is an error that names it
- * and the option. */
+/* Make the programs that this process starts load libtutti_malloc.so, or the CUDA runtime on host memory and
+ * NCCL, before the libraries that LD_PRELOAD names already. If a library is missing, the error names it and
+ * the option. */
 bool run_preload_malloc(void);
 bool run_preload_cuda(void);
 

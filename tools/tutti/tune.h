@@ -2,10 +2,10 @@
 #ifndef TOOL_TUNE_H
 #define TOOL_TUNE_H
 
-/* tutti tune: how long each algorithm takes, which is taken, and the constants behind it: as predicted,
- * or as this machine has it. That is measured in parts: tune_measure.c starts the ranks of one phase after the
- * other and makes a tune file of what they found; tune_rank.c is one rank of a phase;
- * tune_check.c looks whether times make sense beside each other. */
+/* tutti tune: how long each algorithm takes, which one is chosen, and the constants behind that, predicted or
+ * measured. tune.c prints predictions. tune_measure.c starts the ranks of one phase after the other and writes
+ * a tune file from their results; tune_rank.c is one rank of a phase; tune_time.c times calls; tune_check.c
+ * compares times with each other. */
 
 #include "coll.h"
 #include "plan.h"
@@ -15,10 +15,10 @@
 struct tune_options {
 	struct plan_source source;
 	struct tutti_tune_config config;
-	const char *plan; /* a file, in place of a search */
+	const char *plan; /* a plan file, read instead of a search */
 	bool table, file, check, busy;
-	const char *out; /* where what is measured goes; NULL: to its place */
-	int nranks;      /* that measure; 0: not said                       */
+	const char *out; /* the tune file to write; NULL: in its usual place */
+	int nranks;      /* of the measurement; 0: not given                        */
 	size_t most;     /* bytes of a vector; 0: not said                  */
 };
 
@@ -31,30 +31,30 @@ int tune_run(void *options);
 #define TUNE_SIZES   8
 #define TUNE_LINES   512 /* bytes of lines "reach" */
 
-/* In place of an algorithm: a broadcast of the result comes behind. */
+/* Stands for an algorithm: a reduce that a broadcast of the result follows. */
 #define TUNE_THEN_BROADCAST "then broadcast"
 
-/* Ranks of one number, which reach each other in one way. */
+/* One measurement: so many ranks, over one transport. */
 struct tune_phase {
 	int nranks;
-	double cores; /* that they share; 0: one for each */
-	bool tcp;     /* over loopback: each counts as a host of its own */
+	double cores; /* shared by the ranks; 0: each has one */
+	bool tcp;     /* over loopback: each rank counts as a host */
 	size_t most;  /* bytes of a vector */
-	bool choices; /* whether others would be better than what is taken */
+	bool choices; /* find algorithms better than the chosen one */
 };
 
-/* Of one algorithm; in the units of a tune file. */
+/* The time of one algorithm, in the units of a tune file. */
 struct tune_time {
 	tutti_collective coll;
-	const char *algorithm; /* the library's: alike in all processes that were forked; NULL:
-				* what is taken */
+	const char *algorithm; /* a string of the library, at one address in all forked processes;
+				* NULL: the chosen one */
 	size_t nbytes;
 	int phase;
 	double us, quiet_us; /* the median, and the second least */
 	double rounds[TUNE_ROUNDS];
 };
 
-/* One that is faster than what is taken. */
+/* An algorithm that is faster than the chosen one. */
 struct tune_better {
 	tutti_collective coll;
 	const char *taken, *better;
@@ -66,35 +66,35 @@ struct tune_better {
 	bool dropped; /* it was not better in other processes */
 };
 
-/* In memory that all ranks have; rank 0 of each phase writes. */
+/* Lies in memory that all ranks share; rank 0 of each phase writes it. */
 struct tune_results {
 	struct tune_time times[TUNE_TIMES];
 	int ntimes;
 	struct tune_better betters[TUNE_BETTERS];
 	int nbetters;
-	int nunsteady;          /* times that were not the same from round to round */
-	bool overflow;          /* there was more than fits */
+	int nunsteady;          /* times that changed from round to round */
+	bool overflow;          /* more was measured than fits */
 	char reach[TUNE_LINES]; /* how memory was measured to be reached, as lines; "": not yet */
 };
 
 struct tune_job {
 	const struct tune_phase *phases;
 	int nphases;
-	int phase;    /* that is under way */
-	bool check;   /* what is taken, in place of each algorithm */
-	bool confirm; /* those that were better, and nothing else */
-	int reach_fd; /* a file of lines "reach", that ranks go by; -1: not yet */
+	int phase;    /* the current one */
+	bool check;   /* measure the chosen algorithms instead of all */
+	bool confirm; /* measure only those that were better */
+	int reach_fd; /* a file of lines "reach" for the ranks; -1: not yet */
 	struct tune_results *results;
 };
 
 /* 8, 64, 512, ... bytes. */
 size_t tune_size(int i);
-/* Everything of one rank of a phase: struct ranks's main; self is a tune_job. */
+/* The main of struct ranks, one rank of a phase; self is a tune_job. */
 int tune_rank_main(void *self, struct rank *rank);
 
-/* Measure, and write a tune file to `path`: NULL: to its place, "-": to the output. Or, with
- * `check`, measure what is taken and say what makes no sense. nranks: 2 and more, 0: as many as
- * tell something here. The exit code. */
+/* Measure and write a tune file to `path`; NULL is its usual place, "-" our output. With `check` instead
+ * measure the chosen algorithms and print the times that contradict each other. nranks is at least 2, or 0 for
+ * as many as are useful on this machine. Returns the exit code. */
 struct tune_measure {
 	const char *path;
 	int nranks;
@@ -104,7 +104,7 @@ struct tune_measure {
 };
 int tune_measure_run(const struct tune_measure *measure);
 
-/* What makes no sense beyond noise, as text; the exit code. */
+/* Print the times that contradict each other by more than noise; returns the exit code. */
 int tune_check_print(const struct tune_job *job, bool json);
 
 #endif

@@ -15,8 +15,8 @@ struct tune_range {
 	size_t from, upto;
 };
 
-/* Of a measure of nbytes; `before` is that of the last such line, if it is of the same algorithm: if
- * it was measured at the size before, what lies between is part of this one. NULL: there is none. */
+/* The range of a measurement of nbytes. `before` is the range of the last such line if that names the same
+ * algorithm, else NULL. If that was measured at the previous size, the sizes between belong to this range. */
 static inline struct tune_range tune_range_of(size_t nbytes, const struct tune_range *before)
 {
 	struct tune_range range = { 1, 1 };

@@ -235,7 +235,8 @@ static bool confirm_all(struct tune_rank *r)
 
 /* -- All of it ------------------------------------------------------------------------ */
 
-/* Of ranks on one host, or one on each, what goes by hosts is another one by another name. */
+/* Where all ranks are on one host, or each is on its own, a hierarchical algorithm is another one by another
+ * name. */
 static const char *algorithm_at(tutti_collective coll, int i)
 {
 	const char *name;
@@ -273,7 +274,7 @@ static size_t whole(const struct tune_rank *r, tutti_collective coll, size_t nby
 	return nbytes - nbytes % unit;
 }
 
-/* Of one collective and size: by messages, and where the data lies. */
+/* All ways to run one collective of one size: by messages, and in registered memory. */
 struct contest {
 	struct tune_runner runners[TUNE_ALGOS + 2];
 	int nmessages, nall;

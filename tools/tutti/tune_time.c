@@ -12,9 +12,10 @@
 #define WARM_PAGES 2048
 #define PAGE_BYTES 4096
 #define WARM_US    8000.0
-/* What takes so many times as long as the best is not measured further: nobody would take it. */
+/* An algorithm that takes so many times as long as the best is not measured further. */
 #define HOPELESS   6.0
-/* The middle half of the rounds, relative to their median: a machine that does other work. */
+/* The width of the middle half of the rounds, relative to the median, above which other work disturbed
+ * them. */
 #define UNSTEADY   0.3
 
 size_t tune_size(int i)
@@ -37,7 +38,7 @@ static double now_us(void)
 
 /* -- Calls --------------------------------------------------------------------------- */
 
-/* To one, and from it to all: the next call cannot begin before. */
+/* The next call cannot begin before the broadcast has come. */
 static tutti_status reduce_and_broadcast(const struct tune_rank *r,
 					 const struct tune_runner *runner)
 {
@@ -85,7 +86,7 @@ tutti_status tune_call(const struct tune_rank *r, const struct tune_runner *runn
 	}
 }
 
-/* What this rank sends in the i-th call is as a program would have just made it. */
+/* Write the send buffer of the i-th call, as a program would have just done. */
 static void write_anew(const struct tune_rank *r, const struct tune_runner *runner, int i)
 {
 	const tutti_collective coll = runner->coll;
@@ -119,7 +120,6 @@ static tutti_status run_calls(const struct tune_rank *r, const struct tune_runne
 	return status;
 }
 
-/* Of one call, on the average. */
 bool tune_time_calls(struct tune_rank *r, const struct tune_runner *runner, int iters, double *us)
 {
 	double mine;
@@ -165,7 +165,6 @@ bool tune_take_turns(struct tune_rank *r, struct tune_runner *runners, int n, in
 	return true;
 }
 
-/* Leaves the first `keep` in, whatever they take. */
 bool tune_warm_up_all(struct tune_rank *r, struct tune_runner *runners, int n, int keep)
 {
 	double best = 0;
@@ -188,7 +187,6 @@ static int by_value(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-/* The i-th least of n. */
 double tune_ordered(const double *us, int n, int i)
 {
 	double sorted[TUNE_AGAIN];
@@ -203,7 +201,6 @@ double tune_median(const double *us, int n)
 	return tune_ordered(us, n, n / 2);
 }
 
-/* Whether the middle half of the rounds is near the median: else something else ran. */
 bool tune_is_steady(const double *us, int n)
 {
 	return tune_ordered(us, n, n - 1 - n / 4) - tune_ordered(us, n, n / 4) <

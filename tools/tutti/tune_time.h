@@ -2,18 +2,17 @@
 #ifndef TOOL_TUNE_TIME_H
 #define TOOL_TUNE_TIME_H
 
-/* What calls take, for a rank of tutti tune (tune_rank.c).
+/* The time of calls, for a rank of tutti tune (tune_rank.c).
  *
- * What is compared takes turns, round after round, so that what disturbs one disturbs all. A
- * time is that of calls back to back on the slowest rank; roots go round, or else a root
- * would run ahead of the others. Of long calls each begins at a barrier, after what is sent was
- * written anew, as programs do: what a peer has copied before is copied much faster. All ranks see
- * the same times, and so decide alike. */
+ * Algorithms that are compared take turns, round after round, so that a disturbance meets all of them. A time
+ * is that of calls back to back on the slowest rank. The root moves on with each call, or it would run ahead of
+ * the others. A long call begins at a barrier, after the send buffer was written anew as programs do: data
+ * that a peer has copied before is copied much faster. All ranks see the same times, so they decide alike. */
 
 #include "tune.h"
 
 #define TUNE_ALGOS 8
-/* Calls of so many bytes are long: those that may take memory (TUTTI_REGISTERED_LEAST). */
+/* Calls of so many bytes are long: they may use registered memory (TUTTI_REGISTERED_LEAST). */
 #define TUNE_LONG  ((size_t)256 << 10)
 
 struct tune_rank {
@@ -29,7 +28,7 @@ struct tune_rank {
 	void *mapped[2]; /* the same that peers map, of `memory` */
 };
 
-/* One of several that take turns. */
+/* One of several algorithms that take turns. */
 struct tune_runner {
 	tutti_comm_t comm;
 	tutti_collective coll;
@@ -42,22 +41,22 @@ struct tune_runner {
 	double us[TUNE_AGAIN];
 };
 
-/* false: it is not, and that was said. */
+/* False: the call failed, and the error was printed. */
 bool tune_is_good(struct tune_rank *r, tutti_status status, const char *what);
 
-/* The i-th call; the status is the library's. */
+/* Make the i-th call. */
 tutti_status tune_call(const struct tune_rank *r, const struct tune_runner *runner, int i);
-/* Of one call, on the average of so many. */
+/* The mean time of a call, over `iters` calls. */
 bool tune_time_calls(struct tune_rank *r, const struct tune_runner *runner, int iters, double *us);
-/* All that is done only once is done, and it is known how many calls make a batch. All but the
- * first `keep` are out if they are hopeless. */
+/* Do the work of first calls, and find how many calls make a batch. Those behind the first `keep` drop out if
+ * they are much slower than the best. */
 bool tune_warm_up_all(struct tune_rank *r, struct tune_runner *runners, int n, int keep);
 bool tune_take_turns(struct tune_rank *r, struct tune_runner *runners, int n, int rounds);
 
 /* The i-th least of n. */
 double tune_ordered(const double *us, int n, int i);
 double tune_median(const double *us, int n);
-/* Whether the middle half of the rounds is near the median: else something else ran. */
+/* Whether the middle half of the rounds is near the median. If not, other work disturbed them. */
 bool tune_is_steady(const double *us, int n);
 
 #endif
