@@ -74,7 +74,7 @@ static void unlock(void)
 		pthread_mutex_unlock(&arena.lock);
 }
 
-/* As the C library ends a program that frees what was never allocated. */
+/* The C library ends a program that frees memory that was never allocated; so do we. */
 _Noreturn static void die(const char *text)
 {
 	(void)!write(STDERR_FILENO, text, strlen(text));
@@ -263,7 +263,7 @@ EXPORT void *realloc(void *old, size_t nbytes)
 	void *fresh;
 
 	if (!is_ours(old)) {
-		/* What grows out of the C library's heap may have to be reached by others. */
+		/* An allocation that outgrows the heap of the C library may have to be reached by others. */
 		if (!old)
 			return malloc(nbytes);
 		if (nbytes < arena.least || !arena.base)
@@ -335,7 +335,7 @@ EXPORT size_t malloc_usable_size(void *memory)
 	return real(memory);
 }
 
-/* Of private memory these leave zeros behind; of shared memory they would leave the data. */
+/* On private memory these leave zeros behind; on shared memory they would leave the data. */
 EXPORT int madvise(void *at, size_t nbytes, int advice)
 {
 	const bool drops = advice == MADV_DONTNEED || advice == MADV_FREE;
@@ -350,7 +350,7 @@ EXPORT int madvise(void *at, size_t nbytes, int advice)
 
 /* -- The arena ------------------------------------------------------------------- */
 
-/* What nobody has need not be copied. */
+/* Blocks that are free need not be copied. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&arena.lock);

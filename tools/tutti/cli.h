@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What a value may be, and what an option's field is. */
+/* The kind of a value, and the type of the field it is written to. */
 enum cli_kind {
 	CLI_END = 0,
 	CLI_FLAG,    /* bool: the option was given; it takes no value            */
@@ -51,7 +51,7 @@ struct cli_option {
 	/* The i-th word that may be given, NULL behind the last; self is nothing. */
 	const char *(*names)(const void *self, int i);
 	const char *const *words; /* the same as a list that ends with a NULL         */
-	/* Write `value` of the option `label` into the field `at`. False: bad, and said so. */
+	/* Write `value` of the option `label` into the field `at`. False: it is bad, and the error was printed. */
 	bool (*take)(const char *label, const char *value, void *at);
 	/* Names (metavars of operands), blanks between: one of them has to be given as well, or
 	 * none may be. */
@@ -87,9 +87,9 @@ void cli_join_options(const char *list, char *out, size_t size);
 
 void cli_print_help(const struct cli_command *command);
 
-/* Write the value of an option into its field. False: bad, and said so. */
+/* Write the value of an option into its field. False: it is bad, and the error was printed. */
 bool cli_store(const struct cli_option *option, const char *label, const char *value, void *field);
-/* Read one value. False: it is none in the range, and said so as that of `label`. */
+/* Read one value. False: it is not in the range, and an error that begins with `label` was printed. */
 bool cli_int(const char *label, const char *text, int min, int max, int *out);
 bool cli_size(const char *label, const char *text, size_t min, size_t *out);
 

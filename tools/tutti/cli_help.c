@@ -54,7 +54,7 @@ static void print_option(const struct cli_option *option, int width)
 	if (!option->help)
 		return;
 	describe(option, text, sizeof(text));
-	/* What goes with one of several is in the notes. */
+	/* An option that needs one of several others is explained in the notes. */
 	cli_join_options(option->needs && !strchr(option->needs, ' ') ? option->needs : NULL, needs,
 			 sizeof(needs));
 	printf("  %-*s  %s%s%s\n", width, text, option->help, *needs ? "; with " : "", needs);

@@ -2,7 +2,7 @@
 #ifndef TOOL_COLL_H
 #define TOOL_COLL_H
 
-/* What the verbs must know of each collective, as the public headers describe it. */
+/* Properties of each collective, as the public headers describe it. */
 
 #include <stdbool.h>
 

@@ -73,7 +73,7 @@ int completion_run(const struct cli_command *commands, const struct completion_o
 
 /* -- Words ------------------------------------------------------------------------------ */
 
-/* Where a command line stands. */
+/* The state behind the words that were read. */
 struct place {
 	const struct cli_command *command;
 	struct cli_option waiting; /* for its value; CLI_END: none is                  */

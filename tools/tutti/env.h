@@ -2,7 +2,7 @@
 #ifndef TOOL_ENV_H
 #define TOOL_ENV_H
 
-/* What the library is and goes by: every variable of the environment that it reads, its version. */
+/* `tutti env` and `tutti version`: the variables that the library reads, and its version. */
 
 #include <stdbool.h>
 

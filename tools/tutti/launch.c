@@ -19,7 +19,7 @@
 #include "tag.h"
 
 #define GRACE_MS       2000
-/* What is on other hosts takes that long itself, and has to say so. */
+/* The launches on other hosts take GRACE_MS themselves, and then have to report. */
 #define GRACE_HOSTS_MS 5000
 
 static int64_t now_ms(void)
@@ -77,7 +77,7 @@ bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagge
 			strerror(errno));
 		return false;
 	}
-	/* What a rank starts and leaves behind becomes our child, to be ended. */
+	/* Processes that a rank leaves behind become our children, and are ended. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	return true;
 }
@@ -117,7 +117,7 @@ static void stop_sending(struct launch_host *host)
 	host->text = NULL;
 }
 
-/* What the socket takes now. A remote shell that is gone is noticed by its end. */
+/* Send what the socket takes now. A remote shell that is gone is noticed when it ends. */
 static void send_more(struct launch_host *host)
 {
 	while (host->text) {
@@ -214,7 +214,7 @@ static void signal_all(const struct launch *launch, int signal)
 			kill(launch->pids[rank], signal);
 			continue;
 		}
-		/* Where it does not fit, or comes in place of the rest of a text, the end says enough. */
+		/* If the byte does not fit, or replaces the rest of a text, the end of the socket says enough. */
 		stop_sending(&launch->hosts[rank]);
 		(void)!send(launch->hosts[rank].control, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		shutdown(launch->hosts[rank].control, SHUT_WR);
@@ -407,7 +407,7 @@ void launch_kill_leftovers(void)
 		}
 		if (file)
 			fclose(file);
-		/* What one leaves behind when it ends is ours then, and not killed yet. */
+		/* Processes that it leaves behind are our children now, and not killed yet. */
 		if (found)
 			waitpid(-1, NULL, 0);
 		while (waitpid(-1, NULL, WNOHANG) > 0)

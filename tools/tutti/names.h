@@ -21,7 +21,7 @@ const char *names_nearest(const struct names *names, const char *word);
 /* "a, b or c" */
 void names_join(const struct names *names, const char *last, char *out, size_t size);
 
-/* As names_find(), but -1 only after a message: "`what` 'word'; is X meant?". */
+/* As names_find(), but -1 after an error: "`what` 'word'; is X meant?", or a list of the names. */
 int names_choose(const struct names *names, const char *what, const char *word);
 
 #endif

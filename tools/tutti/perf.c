@@ -38,7 +38,7 @@ static int run_thread_ranks(int nranks, struct thread_rank *ranks)
 	if (error) {
 		code = tool_fail("cannot start thread %d of %d: %s", started, nranks,
 				 strerror(error));
-		/* Those that run wait for the missing ones. */
+		/* The ranks that run wait for the missing ones. */
 		for (int i = started; i < nranks; i++)
 			(void)tutti_comm_abort(ranks[i].comm);
 	}
@@ -80,7 +80,7 @@ done:
 
 #define ALL "all"
 
-/* What nccl-tests calls some types. */
+/* The names that nccl-tests has for some types. */
 static const struct {
 	const char *name;
 	tutti_type type;

@@ -54,7 +54,7 @@ static inline bool perf_has_pair(const struct perf_options *options, tutti_type 
 	return !coll_is((tutti_collective)options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
 }
 
-/* As nccl-tests has it in its table: "float". */
+/* The name of a type in the table of nccl-tests: "float". */
 const char *perf_nccl_name(tutti_type type);
 const char *perf_type_name(const void *self, int i);
 const char *perf_op_name(const void *self, int i);
@@ -63,13 +63,13 @@ bool perf_take_type(const char *label, const char *value, void *field);
 bool perf_take_op(const char *label, const char *value, void *field);
 int perf_run(void *options);
 
-/* What all ranks see, if we started them. */
+/* Memory that all ranks share, if we started them. */
 struct perf_shared {
 	struct ranks_page page;
 	atomic_ullong entered; /* barriers, by all ranks; see the check of one */
 };
 
-/* What a size comes to, in elements. */
+/* The counts for a size, in elements. */
 struct perf_layout {
 	size_t elt;
 	size_t param; /* the count argument */
@@ -137,7 +137,7 @@ int perf_rank_main(void *options, struct rank *rank);
 void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 		    struct perf_layout *out);
 
-/* What identifies the data of one check; the same on all ranks. */
+/* Determines the data of one check; the same on all ranks. */
 struct perf_pattern {
 	tutti_collective coll;
 	tutti_type type;

@@ -112,7 +112,7 @@ static bool is_integer(tutti_type type)
 	return facts_of[type].kind != FLOAT;
 }
 
-/* What it does to bools has a name of its own. */
+/* For bools another operation does the same. */
 static tutti_op op_of(const struct perf_pattern *p)
 {
 	if (p->type != TUTTI_BOOL)
@@ -270,7 +270,7 @@ static double reduced_value(const struct perf_pattern *p, size_t i)
 	return p->op == TUTTI_AVG ? result / p->nranks : result;
 }
 
-/* Of a product of complex numbers. Some ranks have 1 + 2i in one of four directions, the others 1:
+/* The factors of a product of complex numbers. Some ranks have 1 + 2i in one of four directions, the others 1:
  * no part of any product is zero, of which the sign would depend on the order. */
 struct turn {
 	double re, im;
@@ -364,7 +364,7 @@ static void store_element(const struct perf_pattern *p, int rank, size_t i, char
 		store(part, rank < 0 ? reduced_value(p, at) : value_of(p, rank, at), to);
 }
 
-/* What `rank` sends. */
+/* The data that `rank` sends. */
 static void table_of_rank(const struct perf_pattern *p, int rank, struct table *table)
 {
 	const size_t elt = table->elt;
@@ -390,7 +390,7 @@ static void table_of_result(const struct perf_pattern *p, struct table *table)
 		store_element(p, -1, i, table->data + i * table->elt);
 }
 
-/* Where element `at` is in the table, and how many follow it there. */
+/* The place of element `at` in the table, and how many elements follow it there. */
 static size_t table_find(const struct table *table, size_t at, size_t *run_out)
 {
 	const size_t round = at / table->period, in_round = at % table->period;
@@ -452,7 +452,7 @@ bool perf_fill(const struct perf_pattern *pattern, int rank, void *send)
 	return true;
 }
 
-/* Of what rank `from` sent, its elements `first` and so on. */
+/* Compare with the elements of rank `from`, beginning with `first`. */
 static long long wrong_of_row(const struct perf_pattern *p, struct table *table, int from,
 			      size_t first, const char *recv)
 {

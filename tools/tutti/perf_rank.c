@@ -269,7 +269,7 @@ static bool last_call(struct perf_rank *pr, struct perf_row *row)
 	return true;
 }
 
-/* Where the one buffer of a call in place has the rank's own part. */
+/* Point to the place of the rank's own part in the one buffer of a call in place. */
 static void put_in_place(struct perf_rank *pr, const struct perf_layout *layout, struct buffers *b)
 {
 	const tutti_collective coll = pr->options->coll;

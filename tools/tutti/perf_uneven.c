@@ -10,7 +10,7 @@ static size_t share(size_t count, int k, int n)
 	return n < 2 ? count : 2 * count / (size_t)(n - 1) * (size_t)k;
 }
 
-/* What `from` has for `to`; where all have the same counts, what is rank `to`'s. */
+/* The count that `from` sends to `to`; where all ranks have the same counts, the count of rank `to`. */
 static size_t count_between(tutti_collective coll, size_t count, int from, int to, int n)
 {
 	return share(count, coll_is(coll, COLL_PAIRS) ? (from + to) % n : to, n);

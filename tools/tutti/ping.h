@@ -24,7 +24,7 @@ struct ping_options {
 bool ping_take_peer(const char *label, const char *value, void *field);
 int ping_run(void *options);
 
-/* What each rank tells of itself; the host is the lowest rank that shares memory with it. */
+/* Each rank shares this with the others; the host is the lowest rank that shares memory with it. */
 struct ping_place {
 	int host, pid;
 	char name[64];

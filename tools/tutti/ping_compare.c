@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is only seen when pairs are compared: a node, or a pair, that is slow beside the
+/* Findings that only a comparison of pairs shows: a node, or a pair, that is slow beside the
  * others. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "ping.h"
 
-/* So much of the usual rate, and less, is slow. */
+/* A rate is slow below this share of the usual one. */
 #define OF_USUAL 0.5
 /* With fewer rates there is no telling which is the usual one. */
 #define LEAST    4

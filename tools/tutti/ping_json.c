@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was measured between two ranks as one object: for rank 0, and for --json. */
+/* The measurements between two ranks as one JSON object, for rank 0 and for --json. */
 #include "ping.h"
 
 static json_t *measure_json(tutti_ping_t ping, int lane)
@@ -33,7 +33,7 @@ static void clean(struct tutti_lane *lane)
 	clean_text(lane->trouble);
 }
 
-/* Of two ends that describe the same thing, what the first does not know. */
+/* Both ends describe the same thing; one may not know it. */
 static const char *either(const char *a, const char *b)
 {
 	return a[0] ? a : b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ping shows: a table of lanes, what is wrong below each pair, a matrix of all. */
+/* The output of ping: a table of lanes, findings below each pair, a matrix of all pairs. */
 #include <stdio.h>
 #include <string.h>
 

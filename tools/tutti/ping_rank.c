@@ -55,7 +55,7 @@ static bool share_places(struct ping_rank *pr)
 }
 
 /* The texts of all ranks, each with a 0 behind it, at rank 0; others get an empty one.
- * `text` is taken. NULL: failed, and said so. */
+ * `text` is taken. NULL: it failed, and the error was printed. */
 static char *gather(struct ping_rank *pr, char *text)
 {
 	uint64_t own = strlen(text) + 1, behind = 0, all;
@@ -106,7 +106,7 @@ static const struct ping_pair *own_pair(const struct ping_rank *pr, int step)
 	return NULL;
 }
 
-/* The result as text, "" where another rank has it. NULL: failed, and said so. */
+/* The result as text, "" where another rank has it. NULL: it failed, and the error was printed. */
 static char *measure(struct ping_rank *pr, const struct ping_pair *pair)
 {
 	const char *transport;

@@ -7,7 +7,7 @@
 
 #include "tool.h"
 
-/* What --format has, and those of the library; SVG is drawn by another program. */
+/* The words of --format, and the formats of the library. Graphviz draws SVG from DOT. */
 enum { TABLE, JSON, DOT, SVG, NCCL };
 static const tutti_plan_format formats[] = { TUTTI_PLAN_TABLE, TUTTI_PLAN_JSON, TUTTI_PLAN_DOT,
 					     TUTTI_PLAN_DOT, TUTTI_PLAN_NCCL };
@@ -143,7 +143,7 @@ static int compare(const struct plan_options *options, tutti_plan_t ours, FILE *
 
 /* -- plan ----------------------------------------------------------------------------- */
 
-/* What is pinned may be of another machine. */
+/* A plan file may be made for another machine. */
 static int warn_of_excess(const struct plan_options *options, tutti_plan_t plan)
 {
 	char *text = NULL;

@@ -2,7 +2,7 @@
 #ifndef TOOL_PLAN_H
 #define TOOL_PLAN_H
 
-/* What the verbs about plans share: which machines, how ranks lie on them, which plan. */
+/* Shared by the verbs about plans: the machines, how ranks lie on them, the plan. */
 
 #include "topo.h"
 
@@ -22,7 +22,7 @@ struct plan_source {
 	int nodes;           /* --nodes; 0: not said */
 	const char *order, *hostfile;
 	struct tutti_plan_config config;
-	/* What they come to: the kinds of nodes; for each node, for each rank. */
+	/* plan_load() fills the rest: kinds of nodes, nodes, ranks. */
 	struct plan_machine *machines;
 	int nmachines;
 	tutti_topo_t *node_topo;
@@ -42,7 +42,7 @@ int plan_load(struct plan_source *source);
 bool plan_has_machine(const struct plan_source *source);
 void plan_release(struct plan_source *source);
 
-/* What is asked with --handoff. */
+/* The options that belong to --handoff. */
 struct plan_handoff {
 	bool asked;
 	struct cli_ranks from, to;
@@ -78,7 +78,7 @@ int plan_diff_run(void *options);
 int plan_check_run(void *options);
 int plan_read_run(void *options);
 
-/* What went wrong: the exit code. */
+/* Print the error of the library; returns the exit code. */
 int plan_failed(tutti_status status);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define RANKS_MOST (1 << 16)
 
-/* What all ranks see that were started here; a verb may have more behind it. */
+/* Memory that the ranks share if they were started here; a verb may have more behind it. */
 struct ranks_page {
 	atomic_int id_ready; /* 1: id is good, -1: there will be none */
 	tutti_unique_id id;
@@ -30,7 +30,7 @@ struct ranks {
 	int nranks;        /* to start; 0: a launcher has */
 	size_t page_bytes; /* at least sizeof(struct ranks_page) */
 	void *self;
-	/* What one rank does, between joining and leaving; its exit code unless it has failed. */
+	/* The work of one rank between joining and leaving. Returns its exit code unless it has failed. */
 	int (*main)(void *self, struct rank *rank);
 };
 

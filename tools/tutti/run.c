@@ -17,7 +17,7 @@
 #include "run_preload.h"
 #include "tool.h"
 
-/* What a shell says: 126 is there but cannot be run, 127 is not there. */
+/* The exit codes of a shell: 126, the program cannot be run; 127, there is none. */
 #define EXIT_NOT_RUNNABLE 126
 #define EXIT_NOT_FOUND    127
 
@@ -161,7 +161,7 @@ static int run_job(struct job *job)
 	if (error)
 		tool_fail("cannot run '%s': %s", job->program[0], strerror(error));
 done:
-	/* Where nobody reads what we print, this may be the end of us. */
+	/* If nobody reads our output, this may end us. */
 	remove_dir(job);
 	launch_close(&launch);
 	if (job->json)

@@ -12,7 +12,7 @@
 
 #define LINE_MOST (4 << 20)
 
-/* The first line, byte by byte: what follows is for launch_wait(). NULL: there is none, said so. */
+/* The first line, byte by byte: what follows is for launch_wait(). NULL: there is none, and the error was printed. */
 static char *read_job(void)
 {
 	size_t len = 0, size = 4096;
@@ -72,7 +72,7 @@ static int free_port(int port)
 	return found;
 }
 
-/* A port that rank 0 can listen on; 0: there is none, said so. */
+/* A port that rank 0 can listen on; 0: there is none, and the error was printed. */
 static int find_port(void)
 {
 	const char *const set = tool_parameter("TUTTI_PORT_RANGE"), *range = set ? set : "";

@@ -108,7 +108,7 @@ static void wipe_and_free(void *memory)
 	free(memory);
 }
 
-/* What functions that have returned have left on the stack. */
+/* Wipe what functions that have returned left on the stack. */
 __attribute__((noinline)) static void wipe_stack(void)
 {
 	char room[16384];
@@ -116,7 +116,7 @@ __attribute__((noinline)) static void wipe_stack(void)
 	explicit_bzero(room, sizeof(room));
 }
 
-/* What all agents are told alike. */
+/* The part of the job that is the same for all agents. */
 static bool make_text(struct remote *remote)
 {
 	const struct job *job = remote->job;
@@ -264,7 +264,7 @@ static int run_shells(struct remote *remote, int port)
 	return code;
 }
 
-/* Of this host alone; others cannot meet there. */
+/* False for a name that means another host on each of them: ranks cannot meet there. */
 static bool is_reached_by_others(const struct hosts *hosts)
 {
 	char name[300];

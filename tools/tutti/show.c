@@ -9,7 +9,7 @@
 
 #define MAX_RANKS 1000000
 
-/* What calls run that have no algorithms of their own to choose from. */
+/* The algorithms of collectives that have none of their own. */
 static const char *what_runs(tutti_collective coll)
 {
 	switch ((int)coll) {
@@ -43,7 +43,7 @@ static int list_algorithms(const struct show_options *show, tutti_collective col
 }
 
 /* "4,4,2": ranks 0 to 3 on the first host, and so on. Which host each rank is on, and how
- * many ranks there are; NULL: no such list, and said so. */
+ * many ranks there are; NULL: it is no such list, and the error was printed. */
 static int *read_hosts(const char *list, int *nranks_out)
 {
 	int *host_of = NULL, nranks = 0;

@@ -35,7 +35,7 @@ static void put_line(const struct tag_stream *tag, const char *text, size_t len,
 	struct iovec parts[3] = {
 		{ prefix, (size_t)prefix_len },
 		{ (void *)(uintptr_t)text, len },
-		/* What has no number in front goes on in the next write. */
+		/* A line without a number in front goes on in the next write. */
 		{ (void *)(uintptr_t) "\n", tag->rank >= 0 || is_whole ? 1 : 0 },
 	};
 	ssize_t n;

@@ -2,7 +2,7 @@
 #ifndef TOOL_TOOL_H
 #define TOOL_TOOL_H
 
-/* What all verbs share: exit codes, messages, names of things. */
+/* Shared by all verbs: exit codes, messages, names, output. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -43,13 +43,13 @@ const char *tool_variable(const char *name);
 /* A parameter of the library that was set; NULL: it was not. */
 const char *tool_parameter(const char *variable);
 
-/* Print one line and release it. false: no memory, said so. */
+/* Print one line and release it. False: out of memory, and the error was printed. */
 bool tool_print_json(json_t *object);
 
 /* The lines of a text. */
 json_t *tool_json_lines(const char *text);
 
-/* What a function of the library said about its failure. */
+/* The text of the library about a call that failed. */
 const char *tool_why(tutti_comm_t comm, tutti_status status);
 
 #endif

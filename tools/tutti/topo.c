@@ -7,7 +7,7 @@
 
 #include "tool.h"
 
-/* What --format has, and those of the library; the last is drawn by another program. */
+/* The words of --format, and the formats of the library. Graphviz draws SVG from DOT. */
 enum { TREE, XML, JSON, DOT, SVG };
 static const tutti_topo_format formats[] = { TUTTI_TOPO_TREE, TUTTI_TOPO_XML, TUTTI_TOPO_JSON,
 					     TUTTI_TOPO_DOT, TUTTI_TOPO_DOT };

@@ -2,7 +2,7 @@
 #ifndef TOOL_TOPO_H
 #define TOOL_TOPO_H
 
-/* What the verbs about topologies share: where one comes from, how it is shown. */
+/* Shared by the verbs about topologies: where one comes from, how it is printed. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -74,14 +74,14 @@ int topo_draw_text(char *text, FILE *to);
  * (errno), else its exit code. */
 int topo_run_program(char *const argv[], int in, int out);
 
-/* What a .tar of a machine was unpacked into, or is packed from. */
+/* The folder that a .tar of a machine is unpacked into, or packed from. */
 struct topo_unpacked {
 	char *folder; /* to be removed                                     */
 	char *root;   /* the machine in it: has sys/ and maybe proc/ below */
 };
-/* Make the folder of `template`, which ends in XXXXXX; topo_remove() removes it. False: said why. */
+/* Make the folder of `template`, which ends in XXXXXX; topo_remove() removes it. False: it failed, and the error was printed. */
 bool topo_make_folder(char *template, struct topo_unpacked *out);
-/* false: said why. */
+/* False: it failed, and the error was printed. */
 bool topo_unpack(const char *tarball, struct topo_unpacked *out);
 void topo_remove(struct topo_unpacked *unpacked);
 

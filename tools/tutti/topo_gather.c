@@ -19,7 +19,7 @@ struct gather {
 	int fd;                    /* of the part, -1                              */
 };
 
-/* What the driver of GPUs says is in no file: so how this machine is detected goes along. */
+/* The answers of the driver of GPUs are in no file, so the detected topology goes along. */
 static bool write_topology(const struct gather *gather)
 {
 	tutti_topo_t topo;

@@ -18,7 +18,7 @@ static bool is_file(const char *path)
 	return path && stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* What cannot be read is bad usage; what is refused is a finding. */
+/* A file that cannot be read is bad usage; one that is refused is a finding. */
 static int load(const struct tutti_topo_config *config, tutti_topo_t *out)
 {
 	tutti_status status;

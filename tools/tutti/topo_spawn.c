@@ -52,7 +52,7 @@ fail:
 static int open_up(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
 	(void)walk;
-	/* What was captured read-only could not be removed. */
+	/* Folders that were captured read-only could not be removed. */
 	return type == FTW_D ? chmod(path, (info->st_mode & 0777) | 0700) : 0;
 }
 
@@ -95,7 +95,7 @@ static char *machine_at(const char *parent, const char *name)
 	return NULL;
 }
 
-/* What was packed is the machine, or the one folder that holds it. */
+/* The archive holds the machine, or one folder with the machine. */
 static char *find_machine(const char *folder)
 {
 	char *found = machine_at(folder, ".");
@@ -172,7 +172,7 @@ bool topo_unpack(const char *tarball, struct topo_unpacked *out)
 
 /* -- dot ---------------------------------------------------------------------------- */
 
-/* All of `from` behind what `to` holds. */
+/* Append all of `from` to `to`. */
 static bool copy_file(FILE *from, FILE *to)
 {
 	char buf[65536];

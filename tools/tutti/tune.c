@@ -32,7 +32,7 @@ static int print_table(struct tune_options *tune)
 	return status ? plan_failed(status) : tool_write(text, stdout);
 }
 
-/* What was measured on this machine says nothing of others; what the user names is the user's. */
+/* Measurements of this machine say nothing about others. A file that the user names is used. */
 static void forget_this_machine(struct tune_options *tune)
 {
 	if (!tune->config.tune_file && !tool_parameter("TUTTI_TUNE_FILE"))

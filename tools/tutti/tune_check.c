@@ -27,7 +27,7 @@ static const struct tune_time *find(const struct check *check, int phase, tutti_
 	return NULL;
 }
 
-/* That `left` takes no longer than those on the right, of which the second may be NULL. */
+/* Check that `left` takes no longer than `one` and `two` together; `two` may be NULL. */
 static void compare(struct check *check, const struct tune_time *left, const struct tune_time *one,
 		    const struct tune_time *two, const char *what)
 {

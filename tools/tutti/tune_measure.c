@@ -197,7 +197,7 @@ static int make_samples(const struct tune_job *job, struct tutti_tune_sample *ou
 	return n;
 }
 
-/* Lines "reach" and "choose"; NULL: out of memory, said so. */
+/* Lines "reach" and "choose"; NULL: out of memory, and the error was printed. */
 static char *make_choices(const struct tune_job *job)
 {
 	char *text = NULL;

@@ -11,7 +11,7 @@
 #include "tune_time.h"
 
 #define MEMORY "memory"
-/* What another algorithm must save to be worth a line in a file, and in how many rounds. */
+/* Another algorithm is worth a line in a file if its time is less than this share of the chosen one's. */
 #define WORTH  0.9
 
 static const tutti_collective measured[] = {
@@ -203,7 +203,7 @@ static int find_best(const struct tune_rank *r, const struct tune_runner *runner
 	return best;
 }
 
-/* In these processes, too: where their memory lies, and where they run, is another matter. */
+/* Repeat the comparison in other processes, whose memory and cores are others. */
 static bool confirm_all(struct tune_rank *r)
 {
 	struct tune_results *results = r->job->results;
@@ -248,7 +248,7 @@ static const char *algorithm_at(tutti_collective coll, int i)
 	return NULL;
 }
 
-/* By which algorithm a communicator runs such a call. */
+/* Find the algorithm by which a communicator runs such a call. */
 static bool find_algorithm(struct tune_rank *r, const struct tune_runner *as, tutti_comm_t comm,
 			   const char **out)
 {
@@ -259,7 +259,7 @@ static bool find_algorithm(struct tune_rank *r, const struct tune_runner *as, tu
 	runner.comm = comm;
 	if (!tune_time_calls(r, &runner, 1, &us))
 		return false;
-	/* That was not the last call: a time was told since. */
+	/* The last call was the one that shared the times. */
 	if (!tune_is_good(r, tune_call(r, &runner, 0), "asking what is taken") ||
 	    !tune_is_good(r, tutti_comm_last_call(comm, &report), "asking what is taken"))
 		return false;
@@ -362,7 +362,7 @@ static bool measure_algorithms(struct tune_rank *r, tutti_collective coll, size_
 	return settle_contest(r, &c);
 }
 
-/* What is taken for each collective, in turn, and for a reduce with a broadcast behind it. */
+/* Time the chosen algorithm of each collective, and a reduce that a broadcast follows. */
 static bool measure_taken(struct tune_rank *r, size_t nbytes)
 {
 	struct tune_runner runners[NMEASURED + 1] = { { 0 } };
