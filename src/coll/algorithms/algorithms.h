@@ -70,7 +70,7 @@ void tti_double_recursively(struct tti_program *prog, const struct tti_ring *rin
 void tti_send_to_others(struct tti_program *prog, int chunk);
 
 /* In memory: all buffers are ready, or all ranks are done. */
-void tti_memory_meet(struct tti_program *prog);
+void tti_memory_sync(struct tti_program *prog);
 
 /* What all others send is reduced into the chunk, which is then complete: one
  * n-ary reduction. */

@@ -143,7 +143,7 @@ tutti_status tti_handoff_program(const struct tti_handoff_call *call,
 				    .nchunks = (int)chunks->list.n };
 
 	if (!shape)
-		tti_memory_meet(&prog);
+		tti_memory_sync(&prog);
 	for (size_t i = 0; i < chunks->list.n; i++) {
 		const struct tti_handoff_chunk *chunk = &chunks->list.at[i];
 		const struct view v = { .call = call,
@@ -156,7 +156,7 @@ tutti_status tti_handoff_program(const struct tti_handoff_call *call,
 		add_chunk(&v, &prog);
 	}
 	if (!shape)
-		tti_memory_meet(&prog);
+		tti_memory_sync(&prog);
 	if (prog.failed) {
 		tti_program_release(&prog);
 		return tti_fail(TUTTI_ENOMEM, "a handoff of %d ranks: out of memory", call->n);
@@ -207,7 +207,7 @@ void tti_memory_handoff(struct tti_program *prog)
 	/* Of so many elements no part is empty. */
 	prog->failed =
 		!ranks ||
-		tti_handoff_cut(&call, NULL, (size_t)half * (size_t)n, 1, &chunks) != TUTTI_OK ||
+		tti_handoff_split(&call, NULL, (size_t)half * (size_t)n, 1, &chunks) != TUTTI_OK ||
 		tti_handoff_program(&call, NULL, &chunks, prog->rank, &made) != TUTTI_OK;
 	tti_handoff_chunks_release(&chunks);
 	tti_free(ranks);

@@ -32,9 +32,9 @@ void tti_handoff_chunks_release(struct tti_handoff_chunks *chunks);
  *
  * Without a shape, for ranks that reach the buffers of all: cut where the parts of either side
  * begin, and into an even part for each rank to move, whichever side it is on; `at` is that rank. */
-TUTTI_CHECKED tutti_status tti_handoff_cut(const struct tti_handoff_call *call,
-					   const struct tti_handoff_shape *shape, size_t count,
-					   size_t line, struct tti_handoff_chunks *out);
+TUTTI_CHECKED tutti_status tti_handoff_split(const struct tti_handoff_call *call,
+					     const struct tti_handoff_shape *shape, size_t count,
+					     size_t line, struct tti_handoff_chunks *out);
 
 /* The program of one rank over these chunks; without a shape a memory program. */
 TUTTI_CHECKED tutti_status tti_handoff_program(const struct tti_handoff_call *call,

@@ -60,7 +60,7 @@ struct checker {
 
 static bool is_part(const tutti_side *side, int32_t part)
 {
-	return tti_handoff_is_cut(side) ? part >= 0 && part < side->n : part == -1;
+	return tti_handoff_is_sharded(side) ? part >= 0 && part < side->n : part == -1;
 }
 
 /* Numbers that the rest may use as they are. */
@@ -172,12 +172,12 @@ static tutti_status check(struct checker *c, size_t nbytes)
 		return c->shape->nstripes
 			       ? breach("parts of one rank for one other have no stripes")
 			       : TUTTI_OK;
-	for (int source = 0; tti_handoff_is_cut(from) && source < from->n; source++)
+	for (int source = 0; tti_handoff_is_sharded(from) && source < from->n; source++)
 		TTI_TRY(check_part(c, source, -1));
-	for (int dest = 0; tti_handoff_is_cut(to) && dest < to->n; dest++)
+	for (int dest = 0; tti_handoff_is_sharded(to) && dest < to->n; dest++)
 		TTI_TRY(check_part(c, -1, dest));
-	return tti_handoff_is_cut(from) || tti_handoff_is_cut(to) ? TUTTI_OK
-								  : check_part(c, -1, -1);
+	return tti_handoff_is_sharded(from) || tti_handoff_is_sharded(to) ? TUTTI_OK
+									  : check_part(c, -1, -1);
 }
 
 tutti_status tti_handoff_shape_check(const struct tti_handoff_call *call,

@@ -67,7 +67,7 @@ struct tti_handoff_call {
 };
 
 /* A side whose ranks hold parts; with one rank its part is the whole. */
-static inline bool tti_handoff_is_cut(const tutti_side *side)
+static inline bool tti_handoff_is_sharded(const tutti_side *side)
 {
 	return side->sharded && side->n > 1;
 }
@@ -76,7 +76,7 @@ static inline bool tti_handoff_is_cut(const tutti_side *side)
  * nothing to plan. */
 static inline bool tti_handoff_is_direct(const struct tti_handoff_call *call)
 {
-	return tti_handoff_is_cut(&call->from) && tti_handoff_is_cut(&call->to);
+	return tti_handoff_is_sharded(&call->from) && tti_handoff_is_sharded(&call->to);
 }
 
 /* The stripes of one part: [*first, *first + return value). */

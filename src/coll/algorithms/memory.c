@@ -33,7 +33,7 @@ static void put_to_all(struct tti_program *prog, int chunk)
 		tti_put(prog, chunk, other(prog, offset));
 }
 
-void tti_memory_meet(struct tti_program *prog)
+void tti_memory_sync(struct tti_program *prog)
 {
 	prog->stage = 0;
 	notify_all(prog);
@@ -53,20 +53,20 @@ static void reduce_from_all(struct tti_program *prog, int chunk)
 void tti_memory_all_reduce(struct tti_program *prog)
 {
 	prog->nchunks = prog->n;
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 	reduce_from_all(prog, prog->rank);
 	put_to_all(prog, prog->rank);
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 }
 
 void tti_memory_reduce(struct tti_program *prog)
 {
 	prog->nchunks = prog->n;
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 	reduce_from_all(prog, prog->rank);
 	if (prog->rank != prog->root)
 		tti_put(prog, prog->rank, prog->root);
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 }
 
 /* Each rank its own row; or, as one row may be all there is where each has a length of its own, a
@@ -76,7 +76,7 @@ void tti_memory_reduce_scatter(struct tti_program *prog)
 	const int parts = prog->split.parts > 1 ? prog->n : 1;
 
 	prog->nchunks = prog->n * parts;
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 	if (parts == 1)
 		reduce_from_all(prog, prog->rank);
 	for (int offset = 0; offset < prog->n && parts > 1; offset++) {
@@ -88,7 +88,7 @@ void tti_memory_reduce_scatter(struct tti_program *prog)
 		if (owner != prog->rank)
 			tti_put(prog, chunk, owner);
 	}
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 }
 
 void tti_memory_broadcast(struct tti_program *prog)
@@ -96,22 +96,22 @@ void tti_memory_broadcast(struct tti_program *prog)
 	const int chunk = prog->rank;
 
 	prog->nchunks = prog->n;
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 	if (prog->rank == prog->root)
 		tti_copy_chunk(prog, chunk);
 	else
 		tti_get(prog, chunk, prog->root);
 	put_to_all(prog, chunk);
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 }
 
 void tti_memory_all_gather(struct tti_program *prog)
 {
 	prog->nchunks = prog->n;
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 	tti_copy_chunk(prog, prog->rank);
 	put_to_all(prog, prog->rank);
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 }
 
 /* Each other rank moves its row to or from the root. */
@@ -148,7 +148,7 @@ void tti_memory_all_to_all(struct tti_program *prog)
 	const int rank = prog->rank, n = prog->n;
 
 	prog->nchunks = 2 * n * n;
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 	for (int offset = 1; offset < n; offset++) {
 		const int peer = other(prog, offset), half = rank > peer;
 
@@ -159,7 +159,7 @@ void tti_memory_all_to_all(struct tti_program *prog)
 	prog->stage = n % 2;
 	for (int half = 0; half < 2; half++)
 		tti_copy_chunk(prog, 2 * (rank * n + rank) + half);
-	tti_memory_meet(prog);
+	tti_memory_sync(prog);
 }
 
 /* Dissemination (Hensgen, Finkel and Manber, International Journal of Parallel Programming 1988):

@@ -89,7 +89,7 @@ static bool add_edge(struct tti_compiler *c, int32_t from, int32_t to)
 	const struct tti_compile_edge edge = { from, to };
 
 	if (oper->stage > c->oper.at[to].stage)
-		c->late = to;
+		c->bad_stage = to;
 	for (int i = 0; i < oper->nin; i++)
 		if (c->stamp[c->queue_of.at[oper->in + i]] == to)
 			return true;
@@ -224,7 +224,7 @@ static tutti_status add_opers(struct tti_compiler *c)
 		if (!add_oper(c, &prog->steps.at[first], n, first, false) ||
 		    !add_staged(c, first + n - 1))
 			return tti_compile_no_memory(c);
-		if (c->late >= 0)
+		if (c->bad_stage >= 0)
 			return tti_fail_quiet(TUTTI_EINVAL,
 					      "rank %d, step %zu: chunk %d waits for a step of a "
 					      "later stage than its own",
@@ -406,7 +406,7 @@ tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *ou
 					 .nchunks = prog->nchunks,
 					 .nstages = 1,
 					 .is_memory = tti_program_is_memory(prog) };
-	struct tti_compiler c = { .prog = prog, .out = &compiled, .late = -1 };
+	struct tti_compiler c = { .prog = prog, .out = &compiled, .bad_stage = -1 };
 	tutti_status st;
 
 	TTI_TRY(check_layout(prog));

@@ -38,9 +38,9 @@ struct tti_compiler {
 	int32_t *common;   /* of peer p: how many of the fan-outs so far go there       */
 	int32_t *stamp;    /* of queue q: the operation whose edges are being made      */
 	int32_t nfanouts;
-	int32_t late;     /* an operation that waits for one of a later stage, -1: none */
-	int32_t run;      /* of memory programs: the run that the next step is of       */
-	int32_t nscratch; /* in scratch in this run                                     */
+	int32_t bad_stage; /* an operation that waits for one of a later stage, -1: none */
+	int32_t run;       /* of memory programs: the run that the next step is of       */
+	int32_t nscratch;  /* in scratch in this run                                     */
 	TTI_VEC(struct tti_operation) oper;
 	TTI_VEC(struct tti_queue) queue;
 	TTI_VEC(int32_t) queue_of;

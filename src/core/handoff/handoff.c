@@ -50,7 +50,7 @@ bool tti_handoff_is_short(const struct tti_comm *comm, const struct tti_args *ar
 {
 	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
 
-	return !tti_handoff_is_cut(&call.from) && !tti_handoff_is_cut(&call.to) &&
+	return !tti_handoff_is_sharded(&call.from) && !tti_handoff_is_sharded(&call.to) &&
 	       args->count * tutti_type_size(args->type) <= SHORT_BYTES;
 }
 
@@ -150,7 +150,7 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args, boo
 	if (cut->key.n == 0 || cut->count != count || cut->line != line) {
 		cut->key.n = 0;
 		tti_handoff_chunks_release(&cut->chunks);
-		TTI_TRY(tti_handoff_cut(&call, shape, count, line, &cut->chunks));
+		TTI_TRY(tti_handoff_split(&call, shape, count, line, &cut->chunks));
 		cut->count = count;
 		cut->line = line;
 		TTI_TRY(name_program(kept->number, in_memory, cut));

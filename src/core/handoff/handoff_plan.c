@@ -192,8 +192,8 @@ static tutti_status plan_over(struct planning *p, const struct tti_comm_job *job
 		.to = ranks_of(&call.to),
 		.nfrom = (uint32_t)call.from.n,
 		.nto = (uint32_t)call.to.n,
-		.from_sharded = tti_handoff_is_cut(&call.from),
-		.to_sharded = tti_handoff_is_cut(&call.to),
+		.from_sharded = tti_handoff_is_sharded(&call.from),
+		.to_sharded = tti_handoff_is_sharded(&call.to),
 		.is_short = tti_handoff_is_short(p->comm, p->args),
 		.budget_ms = SEARCH_MS,
 	};

@@ -2,8 +2,8 @@
 #ifndef TTI_PLAN_ARBOR_H
 #define TTI_PLAN_ARBOR_H
 
-/* The cheapest tree that reaches every member from one root: what the search of trees
- * asks again and again, with other prices each time.
+/* The arborescence of least cost: the cheapest tree that reaches every member from one root. The
+ * search of trees asks for it again and again, with other prices each time.
  *
  *     begin[root] + sum over all others of hop[parent][member]
  *

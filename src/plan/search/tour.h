@@ -2,12 +2,13 @@
 #ifndef TTI_PLAN_TOUR_H
 #define TTI_PLAN_TOUR_H
 
-/* The cheapest way through all members once: what the search of rings asks again and
- * again, with other prices each time.
+/* The cheapest tour: a Hamiltonian path of least cost through all members (the travelling salesman's
+ * problem), which the search of rings asks for again and again, with other prices each time.
  *
  *     begin[first] + hop[first][..] + ... + hop[..][last] + end[last]
  *
- * A ring that closes in the node has a fixed first member and its hops back as `end`.
+ * A ring that closes in the node (a Hamiltonian cycle) has a fixed first member, and its hops back
+ * to that member are its `end`.
  * Threads: any; scratch memory is the caller's. */
 
 #include <stdbool.h>

@@ -65,8 +65,8 @@ static void make_shape(const struct tti_handoff_call *call, const int *host_of, 
 				       .to = (const uint32_t *)call->to.ranks,
 				       .nfrom = (uint32_t)call->from.n,
 				       .nto = (uint32_t)call->to.n,
-				       .from_sharded = tti_handoff_is_cut(&call->from),
-				       .to_sharded = tti_handoff_is_cut(&call->to),
+				       .from_sharded = tti_handoff_is_sharded(&call->from),
+				       .to_sharded = tti_handoff_is_sharded(&call->to),
 				       .is_short = is_short };
 	struct tti_handoff_plan *plan = NULL;
 	struct tti_comm_job hosts;
@@ -156,7 +156,7 @@ static void check_crossings(const struct scene *s)
 static void build(struct scene *s)
 {
 	if (tti_handoff_shape_check(&s->call, s->shape, s->nbytes, &s->depth) != TUTTI_OK ||
-	    tti_handoff_cut(&s->call, s->shape, s->count, 16, &s->chunks) != TUTTI_OK) {
+	    tti_handoff_split(&s->call, s->shape, s->count, 16, &s->chunks) != TUTTI_OK) {
 		describe(s);
 		fail_msg("%s", tti_error_text());
 	}
@@ -411,7 +411,7 @@ static void many_ranks(void **state)
 		call.from = (tutti_side){ ranks, N / 2, sharded & 1 };
 		call.to = (tutti_side){ ranks + N / 4, 3 * (N / 4), sharded >> 1 };
 		make_shape(&call, host_of, false, &shape, &nbytes);
-		assert_int_equal(tti_handoff_cut(&call, shape, 1 << 24, 16, &chunks), TUTTI_OK);
+		assert_int_equal(tti_handoff_split(&call, shape, 1 << 24, 16, &chunks), TUTTI_OK);
 		for (int rank = 0; rank < N; rank += N / 2 - 1) {
 			struct tti_program prog;
 

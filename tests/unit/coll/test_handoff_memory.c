@@ -27,7 +27,7 @@ struct scene {
 
 static void build(struct scene *s)
 {
-	assert_int_equal(tti_handoff_cut(&s->call, NULL, s->count, LINE, &s->chunks), TUTTI_OK);
+	assert_int_equal(tti_handoff_split(&s->call, NULL, s->count, LINE, &s->chunks), TUTTI_OK);
 	for (int rank = 0; rank < s->call.n; rank++)
 		assert_int_equal(
 			tti_handoff_program(&s->call, NULL, &s->chunks, rank, &s->prog[rank]),

@@ -47,7 +47,7 @@ static struct walk begin_parts(size_t count, int n, size_t line)
 
 static struct walk begin_walk(const tutti_side *side, size_t count)
 {
-	return begin_parts(count, tti_handoff_is_cut(side) ? side->n : 1, 1);
+	return begin_parts(count, tti_handoff_is_sharded(side) ? side->n : 1, 1);
 }
 
 /* To the part that has element `at`. */
@@ -94,9 +94,9 @@ static bool cut_part(const struct tti_handoff_shape *shape, const struct tti_han
 
 /* -- Both -------------------------------------------------------------------------- */
 
-tutti_status tti_handoff_cut(const struct tti_handoff_call *call,
-			     const struct tti_handoff_shape *shape, size_t count, size_t line,
-			     struct tti_handoff_chunks *out)
+tutti_status tti_handoff_split(const struct tti_handoff_call *call,
+			       const struct tti_handoff_shape *shape, size_t count, size_t line,
+			       struct tti_handoff_chunks *out)
 {
 	struct walk from = begin_walk(&call->from, count);
 	struct walk to = begin_walk(&call->to, count);
