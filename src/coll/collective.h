@@ -2,8 +2,8 @@
 #ifndef TTI_COLL_COLLECTIVE_H
 #define TTI_COLL_COLLECTIVE_H
 
-/* What is true of each collective, in one table: whatever asks for a property of a collective
- * asks here, so that a new one is a row. The name is tutti_collective_name().
+/* The properties of each collective, in one table, so that a new collective is one row. The name is
+ * tutti_collective_name().
  *
  * Threads: any; the table is constant. */
 
@@ -12,11 +12,11 @@
 
 #include "tutti/types.h"
 
-/* How the data of a call is made up. */
+/* How the data of a call is divided. */
 enum tti_row_kind {
 	TTI_ROWS_NONE,  /* one vector, of any number of chunks         */
 	TTI_ROWS_RANKS, /* a row for each rank, `parts` chunks each    */
-	TTI_ROWS_PAIRS, /* one for each pair of ranks, as many chunks  */
+	TTI_ROWS_PAIRS, /* a row for each pair of ranks, likewise      */
 };
 
 /* Which ranks have a chunk as their input, or must have it as their output. */
@@ -34,14 +34,14 @@ struct tti_collective {
 	bool reduces;    /* values of several ranks become one                           */
 	bool takes_op;   /* the call names the operator                                  */
 	bool has_counts; /* the call has a count for each rank                           */
-	bool by_pairs;   /* ranks cannot know each other's counts: a transfer for each
-			  * pair of ranks in place of a program                          */
-	/* Whose programs run it: a collective with counts that all ranks know has none of its
-	 * own. */
+	bool by_pairs;   /* ranks cannot know each other's counts: each pair of ranks has a
+			  * transfer in place of a program                               */
+	/* The collective whose programs run it: one with counts that all ranks know has no
+	 * programs of its own. */
 	tutti_collective program;
 };
 
-/* Of a value that is no collective: a vector that all ranks have, and nothing else. */
+/* For a value that is no collective: the properties of a vector that all ranks have. */
 const struct tti_collective *tti_collective_get(tutti_collective coll);
 
 /* Whether the call names a root. */
@@ -51,22 +51,22 @@ bool tti_collective_takes_op(tutti_collective coll);
 bool tti_collective_is_by_rank(tutti_collective coll);
 bool tti_collective_is_by_pair(tutti_collective coll);
 
-/* Whether a rank (the root, if there is one) sends, or gets, as many elements for each rank as
- * the call's count says. */
+/* Whether a rank (the root, if there is one) sends, or gets, a row for each rank, of as many
+ * elements as the call's count says. */
 bool tti_collective_sends_rows(tutti_collective coll);
 bool tti_collective_gets_rows(tutti_collective coll);
 
 /* Whether the calls of a collective have a count for each rank. */
 bool tti_has_counts(tutti_collective coll);
 
-/* Whether ranks cannot know each other's counts, so that each pair is by itself. */
+/* Whether ranks cannot know each other's counts, so that each pair has a transfer of its own. */
 bool tti_is_by_pairs(tutti_collective coll);
 
 /* In place: where the receive buffer begins, counted from the send buffer, in bytes (modulo
- * the size of memory). A rank's own row is in its place among all rows, which begins `own`
- * bytes after the first; where there are no rows both buffers are one. It matters only to
- * ranks that have both buffers: of a gather or scatter the root. A handoff is in place where
- * both ranges lie at their places of one vector, which is not asked here. */
+ * the size of memory). The rank's own row lies among all rows, `own` bytes after the first one;
+ * where there are no rows, both buffers are one. This matters only to ranks that have both
+ * buffers: in a gather or scatter, the root. A handoff is in place where both ranges lie at their
+ * places in one vector, which this function does not say. */
 size_t tti_collective_in_place(tutti_collective coll, size_t own);
 
 #endif

@@ -2,19 +2,18 @@
 #ifndef TTI_COLL_PROGRAM_H
 #define TTI_COLL_PROGRAM_H
 
-/* What one rank does in one collective call: a list of steps. An algorithm emits
+/* A program is what one rank does in one collective call: a list of steps. An algorithm emits
  * steps and touches no buffer, no thread, no socket.
  *
- * The data is `nchunks` chunks. Step by step, a chunk's value at this rank is
- * first its input (if the rank has one: see the layout below) and, once a step has
- * written it, what was written.
+ * The data is `nchunks` chunks. A chunk's value at this rank is at first its input (if the
+ * rank has one: see the layout below), and then what a step has last written.
  *
  *     SEND         the chunk's value goes to peer
  *     RECV         what comes from peer becomes the chunk's value
  *     RECV_REDUCE  value = value op what comes from peer
  *     COPY         the chunk's input becomes its output (no peer)
  *
- * Where ranks reach each other's buffers, there are five more:
+ * There are five more for ranks that reach each other's buffers:
  *
  *     GET          what the peer's input holds for the chunk becomes the chunk's value
  *     GET_REDUCE   value = value op what the peer's input holds for the chunk
@@ -22,43 +21,44 @@
  *     NOTIFY       a message of 0 bytes to peer: what this rank did before has happened
  *     WAIT         until the peer's next NOTIFY is here
  *
- * A program with any of these is a memory program. It has no SEND, RECV or RECV_REDUCE, and
- * no chunk: neither NOTIFY nor WAIT looks at theirs. Each rank runs its steps strictly in
- * their order. The k-th NOTIFY of a to b is what the k-th WAIT of b for a waits for. Buffers
- * of a peer may be touched after a WAIT for it, and before a NOTIFY that the peer waits for
- * ahead of its end, each directly or by way of other ranks. What is copied
- * from input to output at the owner is said by COPY; nothing is copied that no step says.
+ * A program with any of these is a memory program. It has no SEND, RECV or RECV_REDUCE; its
+ * NOTIFYs and WAITs do not look at their chunk. Each rank runs its steps strictly in
+ * their order. The k-th WAIT of b for a waits for the k-th NOTIFY of a to b. A rank may touch
+ * the buffers of a peer after it has waited for the peer, and until it sends a NOTIFY that the
+ * peer waits for before its end; either may go by way of other ranks. COPY says that the
+ * owner copies a chunk from input to output; nothing is copied that no step says.
  *
  * A program begins with its first meeting: the NOTIFYs and WAITs before any step that moves data,
- * and before the first row of either (to or for different peers) that names a peer once more.
- * Those NOTIFYs say where the buffers of the rank are, or that nobody reaches them; so they are
- * what WAITs of the peer's first meeting wait for, and for a rank whose buffers are touched by
- * others all ranks wait there, as all must know.
+ * up to the first NOTIFYs or WAITs in a row that name a peer once more. The NOTIFYs of the first
+ * meeting say where the buffers of the rank are, or that nobody reaches them. So WAITs of the
+ * peer's first meeting wait for them, and all ranks wait there for each rank whose buffers others
+ * touch, as all must know where they are.
  *
- * Sends and receives (send_recv) are for two ranks each, so that is not asked of them: whatever NOTIFY
- * is ahead of a GET says where the data of that GET lies, and nobody else has to know.
+ * This is not asked of sends and receives (send_recv), which are between two ranks each: the NOTIFY
+ * ahead of a GET says where the data of that GET lies, and nobody else has to know.
  *
- * Between two steps that are NOTIFY or WAIT, the steps in a row that have the same stage are
+ * Steps in a row that have the same stage, between two steps that are NOTIFY or WAIT, are
  * a run. A rank may do a run block by block, in slices of its own choice, each block through
- * all steps of the run. So what is neither input nor output (a partial result) is kept for one
+ * all steps of the run. So a partial result, which is neither input nor output, is kept for one
  * slice only: no later run sees it.
  *
- * In place: a rank whose input and output are one buffer. The input of a chunk then lies where
- * the output of the same chunk does, so that a COPY of it moves nothing; but in all_to_all where
- * the output of the pair (d, s) does for the pair (s, d). Ranks may differ in it.
+ * A rank is in place if its input and output are one buffer. The input of a chunk then lies where
+ * the output of the same chunk does, so that a COPY of it moves nothing. In all_to_all the input of
+ * the pair (s, d) lies where the output of the pair (d, s) does. Some ranks may be in place and
+ * others not.
  *
- * Order of all other programs: two steps of a rank run in program order if they touch the
+ * In all other programs two steps of a rank run in program order if they touch the
  * same chunk and one of them writes it, or the same peer in the same direction. All others
- * may overlap. A link is a FIFO: the k-th SEND of a to b is what the k-th RECV or
- * RECV_REDUCE of b from a gets; both name the same chunk.
+ * may overlap. A link is a FIFO: the k-th RECV or RECV_REDUCE of b from a gets the k-th SEND
+ * of a to b; both name the same chunk.
  *
- * A long call runs the program several times, each over a block: a slice of every
+ * A long call runs the program several times, each time over a block: a slice of every
  * chunk. Within a block every step is one message. On a link the messages of a block come
- * after those of the block before, so where a link carries what begins a block and what
- * ends it, blocks could not overlap. Therefore steps have stages, 0 and up: those of a
- * later stage stand among the steps of later blocks, a fixed number of blocks for each
- * stage (engine/program.c). A step's stage is not less than that of any step that it
- * waits for, and both ends of a message have the same.
+ * after those of the block before, so blocks could not overlap where one link carries both
+ * the beginning and the end of a block. Therefore steps have pipeline stages, 0 and up: the
+ * steps of a later stage run among the steps of later blocks, with a skew of a fixed number of
+ * blocks for each stage (engine/program.c). A step's stage is not less than that of any step
+ * that it waits for, and both ends of a message have the same stage.
  *
  * Owner: tti_program_release(). Threads: not synchronised; const use by any. */
 
@@ -104,19 +104,19 @@ struct tti_step {
 	int peer;   /* own rank for COPY                                         */
 	int stage;  /* see above                                                 */
 	bool final; /* RECV_REDUCE, GET_REDUCE: completes the reduction (AVG divides
-		       here). Of several in a row on one chunk, the last one      */
+		       here). Of several in a row on one chunk, this is the last  */
 };
 
-/* How finely an algorithm cuts the data, chosen by its size; equal on all ranks. Zeroed:
- * as coarsely as it can.
+/* How finely an algorithm splits the data for its pipeline, chosen by the size of the data; equal
+ * on all ranks. Zeroed: as coarsely as it can.
  *
- *     parts    what a round of a ring carries is cut into so many chunks: one is on its
- *              way and being reduced while the others are sent (0: 1)
- *              (of reduce_scatter in memory: more than 1, every rank reduces a part of
+ *     parts    chunks that a round of a ring carries: one is on its way and being reduced
+ *              while the others are sent (0: 1)
+ *              (reduce_scatter in memory: if more than 1, every rank reduces a part of
  *              each row, as is right for rows of any length)
- *     stripes  so many members of each group at most talk to other groups (0: all)
+ *     stripes  the most members of each group that talk to other groups (0: all)
  *
- * An algorithm that has no use for one does not look at it. */
+ * An algorithm ignores what it has no use for. */
 struct tti_split {
 	int parts, stripes;
 };
@@ -207,16 +207,16 @@ static inline int tti_chunk_twin(const struct tti_program *prog, int chunk)
 bool tti_chunk_is_input(const struct tti_program *prog, int chunk);
 bool tti_chunk_is_output(const struct tti_program *prog, int chunk);
 
-/* In which order contributions are combined, of collectives that reduce. A later one keeps
+/* The order in which a collective that reduces combines contributions. A later value keeps
  * what an earlier one asks for. */
 enum tti_order {
 	TTI_ORDER_ANY,      /* as they come                                           */
 	TTI_ORDER_RANKS,    /* from the left, ((r0 op r1) op r2) ..., in any number of
-			       reductions: each goes on where another has ended        */
+			       reductions, each of which goes on where another ended   */
 	TTI_ORDER_ONE_PASS, /* the same in one reduction of all                        */
 };
 
-/* What the choice of slices, parts and stripes must know of an algorithm. */
+/* Properties of an algorithm that decide its slices, parts and stripes. */
 enum tti_trait {
 	TTI_TRAIT_DIRECT = 1,   /* every rank sends its part to every other one, which reads it */
 	TTI_TRAIT_RING = 2,     /* goes round rings, of ranks or, with groups, of groups: what a
@@ -226,10 +226,10 @@ enum tti_trait {
 	TTI_TRAIT_ORDERED = 16, /* pays for an order: not for calls that need none               */
 };
 
-/* An algorithm: emits the steps of prog->rank among prog->n ranks (n >= 1), sets
- * prog->nchunks. prog is zeroed but for coll, shape, cut, rank, n, root, in_place. Steps are emitted in
- * an order that, run strictly one after the other, does not deadlock with one slot
- * per link either. */
+/* An algorithm emits the steps of prog->rank among prog->n ranks (n >= 1) and sets
+ * prog->nchunks. prog is zeroed but for coll, shape, split, rank, n, root, in_place. The order of
+ * the steps is one that does not deadlock even if they run strictly one after the other, with one
+ * slot per link. */
 struct tti_algorithm {
 	const char *name;
 	tutti_collective coll;
@@ -238,7 +238,7 @@ struct tti_algorithm {
 	const char *help;
 	enum tti_order order; /* that it keeps, over every shape and cut */
 	bool needs_memory;    /* makes memory programs: for ranks that reach each other's buffers */
-	/* Of a user's algorithm, in place of emit: those of all its ranks. Each is copied. */
+	/* A user's algorithm has the programs of all its ranks in place of emit. They are copied. */
 	const struct tti_program *programs;
 };
 
@@ -249,10 +249,10 @@ bool tti_algorithm_fits(const struct tti_algorithm *algo, int n);
 const struct tti_algorithm *tti_algorithm_at(tutti_collective coll, int index);
 const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char *name);
 
-/* Ranks of a program: counts of operands are 16 bits wide (compile.h). */
+/* The most ranks of a program: counts of operands are 16 bits wide (compile.h). */
 #define TTI_PROGRAM_RANKS_MAX 32767
 
-/* What the program of one rank is built for. */
+/* The call that the program of one rank is built for. */
 struct tti_program_spec {
 	const struct tti_shape *shape; /* of n ranks; NULL: by number. Borrowed for the call only */
 	struct tti_split split;        /* zeroed: as coarse as can be */

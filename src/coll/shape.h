@@ -2,11 +2,10 @@
 #ifndef TTI_COLL_SHAPE_H
 #define TTI_COLL_SHAPE_H
 
-/* How a plan lays the algorithms over the ranks of a communicator: in which order
- * rings go round, on whom each rank of a tree hangs, which ranks share a node, and how
- * much of the data each channel carries. Algorithms that have a use for it read it
- * from the program they fill (prog->shape); without one they go by the numbers of
- * ranks, in one channel.
+/* How a plan lays the algorithms over the ranks of a communicator: the order of each ring,
+ * the parent of each rank in each tree, which ranks share a node, and how much of the data
+ * each channel carries. An algorithm that uses a shape reads it from the program that it
+ * fills (prog->shape). Without a shape it goes by the numbers of ranks, in one channel.
  *
  * Shares are small whole numbers: a channel of share 3 among shares that add up to 8
  * carries 3/8 of the data.
@@ -20,7 +19,7 @@
 #include "tutti/status.h"
 #include "util/arena.h"
 
-/* What all shares of the rings, or of the trees, add up to at most. */
+/* The shares of all rings add up to at most this, and so do the shares of all trees. */
 #define TTI_SHAPE_PARTS 16
 
 struct tti_shape_ring {
@@ -41,7 +40,7 @@ struct tti_shape {
 	struct tti_shape_ring *rings;
 	struct tti_shape_tree *trees;
 	uint32_t nrings, ntrees; /* 1 or more of each, unless made by hand */
-	/* What all of them carry, as the plan has it, in one direction; 0: not known. */
+	/* The bandwidth of all rings, and of all trees, by the plan, in one direction; 0: not known. */
 	float ring_gbps, tree_gbps;
 	/* Groups of ranks that are near each other: hosts, or sockets of one host. Groups
 	 * are numbered in the order that rings visit them; within one, ranks in the order
@@ -56,26 +55,26 @@ struct tti_shape {
 
 struct tti_plan;
 
-/* From the ring and tree patterns of a plan. Bandwidths become shares: channels whose
- * part rounds to nothing are left out, and of more than TTI_SHAPE_PARTS the largest are
+/* Make a shape from the ring and tree patterns of a plan. Bandwidths become shares. Channels whose
+ * share rounds to nothing are left out, and at most TTI_SHAPE_PARTS channels, the largest, are
  * kept. The same plan gives the same shape on every rank. */
 TUTTI_CHECKED tutti_status tti_shape_of_plan(const struct tti_plan *plan, struct tti_shape **out);
 
-/* One ring and one double tree in the order of `group_of` (ranks of a group stay
- * together, groups in the order of their first rank): what there is without a plan.
- * Groups have any numbers below n. TUTTI_EINVAL: one has not. */
+/* Make the shape that there is without a plan: one ring and one double tree, in which the ranks
+ * of a group stay together and groups stand in the order of their first rank. Groups have any
+ * numbers below n, else TUTTI_EINVAL. */
 TUTTI_CHECKED tutti_status tti_shape_of_groups(const uint32_t *group_of, uint32_t n,
 					       struct tti_shape **out);
-/* Other groups for the same rings and trees: the sockets of one host. As above. */
+/* Replace the groups, keep the rings and trees: for the sockets of one host. Errors as above. */
 TUTTI_CHECKED tutti_status tti_shape_group(struct tti_shape *shape, const uint32_t *group_of);
-/* The same by the names in a plan of one host: ranks on one NUMA node have one name. */
+/* The same, by the names in a plan of one host: ranks on one NUMA node have one name. */
 TUTTI_CHECKED tutti_status tti_shape_group_by_name(struct tti_shape *shape,
 						   const struct tti_plan *plan);
-/* Of some ranks of another shape, ranks[i] there is rank i here: rings without the others,
- * trees with what hung on them hung higher, groups as far as they are left. */
+/* Make the shape of some ranks of another one: ranks[i] there is rank i here. Rings skip the ranks
+ * that are left out; in trees their children move up to the nearest ancestor that is left. */
 TUTTI_CHECKED tutti_status tti_shape_project(const struct tti_shape *of, const int *ranks,
 					     uint32_t n, struct tti_shape **out);
-/* The same shape for one more, who frees it as well. From then on nobody changes it. */
+/* Take one more reference, to be freed as well. From then on nobody changes the shape. */
 struct tti_shape *tti_shape_hold(struct tti_shape *shape);
 /* NULL ok. */
 void tti_shape_free(struct tti_shape *shape);

@@ -23,25 +23,25 @@ struct tti_choice_input {
 	int nhosts;           /* 1: all ranks share memory                                      */
 	int oversubscribed;   /* some host has more ranks than cores                            */
 	enum tti_order order; /* that must be kept                                           */
-	/* How all ranks reach each other's buffers: what works in memory is for MAPPED and COPIED alone.
-	 * Of the second also what the kernel takes for it, on this machine; NULL: nobody knows. */
+	/* How all ranks reach each other's buffers: memory programs are for MAPPED and COPIED alone.
+	 * figures: the time that the kernel takes to copy on this machine; NULL: not known. */
 	enum tti_reach reach;
 	const struct tti_reach_figures *figures;
 	size_t slot_bytes; /* the smallest of the links'                                     */
 	/* NULL: none. Hierarchical algorithms are taken where its groups are the hosts, or,
-	 * on one host, sockets whose link would hold direct up. */
+	 * on one host, sockets whose link would hold up the algorithm direct. */
 	const struct tti_shape *shape;
-	/* What times are predicted from if its nodes are the hosts; else, and NULL, that is
-	 * made of the shape, or of n and nhosts. */
+	/* Times are predicted from it if its nodes are the hosts; else, or if it is NULL, from the
+	 * shape, or from n and nhosts. */
 	const struct tti_tune_machine *machine;
 	const struct tti_tune_table *tune; /* NULL: tti_tune_defaults() */
-	/* The user's algorithms (NULL: none), and which one is for this call: tti_algo_files_find(),
-	 * as its sizes are exact and calls may be chosen for by classes of sizes. */
+	/* The user's algorithms (NULL: none), and the one that tti_algo_files_find() gives for this
+	 * call: its sizes are exact, while a choice may be made for a class of sizes. */
 	const struct tti_algo_files *files;
 	int file; /* -1, or any where files is NULL: none */
 };
 
-/* What an algorithm was taken for. */
+/* Why an algorithm was taken. */
 enum tti_choice_by {
 	TTI_CHOICE_BY_RULE,      /* measured best on one host       */
 	TTI_CHOICE_BY_MODEL,     /* least predicted time            */
@@ -59,8 +59,8 @@ struct tti_choice {
 	struct tti_split split;
 };
 
-/* Between hosts: the time that such a call is predicted to take by an algorithm, in as many stripes as
- * it would go in. false: nothing is predicted. */
+/* Between hosts: the predicted time of such a call by an algorithm, in the number of stripes that the
+ * choice would take. false: there is no prediction. */
 bool tti_choice_predict(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			struct tti_tune_time *out);
 
@@ -69,14 +69,14 @@ bool tti_choice_predict(const struct tti_choice_input *input, const struct tti_a
 TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, const char *forced,
 				      size_t slice, struct tti_choice *out);
 
-/* Ways of a send, or of a handoff; a receiver, which takes either, must know what it may get. */
+/* Ways of a send, or of a handoff. The receiver takes either, but must know which may come. */
 #define TTI_SEND_BY_MESSAGES 1u
 #define TTI_SEND_BY_MEMORY \
 	2u /* where the receiver reaches the data, else by messages, if that is left */
 #define TTI_SEND_IS_FORCED 4u /* by memory however it is reached, and however short it is */
 
-/* Those that TUTTI_ALGO leaves a send (send_recv) or a handoff of so many bytes: what is named for all
- * collectives alone is taken where it can be. TUTTI_EINVAL as above. */
+/* The ways that TUTTI_ALGO leaves a send (send_recv) or a handoff of so many bytes. A way that is named
+ * for all collectives at once is taken where it can be. TUTTI_EINVAL as above. */
 TUTTI_CHECKED tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *forced,
 					   const struct tti_algo_files *files, unsigned *out);
 

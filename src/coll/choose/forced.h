@@ -9,11 +9,10 @@
  *     all_reduce@64K-1M:ring     for vectors of 64 KiB to 1 MiB; either end may be missing
  *     ring                       every collective that has one of these
  *
- * An entry for a collective goes before one for all; two may not be for one size. A name
- * is that of an algorithm of the library or of a file, or one of the words that underscores
- * join in it, if no other has it: tree for double_tree. Everything is checked, whether it
- * matters for this call or not: a typing error must not wait until the call it was meant
- * for. */
+ * An entry for a collective goes before an entry for all; two entries may not be for one size. A
+ * name is the name of an algorithm of the library or of a file, or one of the words that underscores
+ * join in it if no other name has that word: tree for double_tree. All entries are checked, also
+ * those that are not for this call, so that a typing error shows at the first call. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -20,10 +20,10 @@
  * they do not deadlock either.
  *
  * Two operations that touch one chunk, one of them writing, run in order because
- * of succs[], or because they share a queue (then no edge says so again). In place, so do
- * one that reads an input and one that writes the output that lies there. Where the program
- * has these two the other way round, the result is kept in scratch and a COPY is added to
- * where the input has been read for the last time.
+ * of succs[], or because they share a queue (then there is no edge between them). In place, the
+ * same holds for an operation that reads an input and one that writes the output that lies there.
+ * Where the program has these two the other way round, the result is kept in scratch, and a COPY is
+ * added after the last read of the input.
  *
  * Memory programs (program.h): an operation also takes what the inputs of peers hold, and
  * its result goes into the outputs of peers as well:
@@ -35,11 +35,11 @@
  * Operations run strictly in their order, those of a run block by block; succs[] and `then`
  * say nothing. Scratch is numbered anew in each run.
  *
- * Receiving and sending on are separate operations here; the engine does them in
+ * Receiving and sending on are separate operations here. The engine does them in
  * one pass where both are ready (`then`), which changes no order.
  *
- * A compiled program is plain data of fixed width without pointers into host
- * structures but its own arrays: another interpreter (a GPU's) can read it.
+ * A compiled program is plain data of fixed width, whose only pointers are those to its own
+ * arrays: another interpreter (a GPU's) can read it.
  *
  * Owner: tti_compiled_release(). */
 
@@ -48,7 +48,7 @@
 
 #include "coll/program.h"
 
-/* Where a chunk's value lies. */
+/* The buffer that holds a chunk's value. */
 enum tti_place {
 	TTI_PLACE_NONE,
 	TTI_PLACE_INPUT,
@@ -70,7 +70,7 @@ struct tti_operation {
 	uint8_t final;       /* the result is complete: AVG divides               */
 	uint8_t stage;       /* as its steps (program.h)                          */
 	int32_t scratch;     /* which of the chunks that are in scratch at any time; -1 */
-	/* Of memory programs. */
+	/* Only in memory programs: */
 	int16_t nget, nput; /* peers whose input is a source; whose output gets the result */
 	int32_t get, put;   /* first index into peer_of[]; those of get[] in the order of ranks,
 			       local_at being among them */
@@ -103,12 +103,12 @@ struct tti_compiled {
 	int32_t *peer_of; /* ranks of operations' get[] and put[] */
 	bool exchange;    /* the program is: SEND the one chunk to all others,
 			  n-ary RECV_REDUCE from all others. Has a fast path */
-	/* Of a memory program: operations of its first meeting (program.h), which say where buffers
+	/* The operations of a memory program's first meeting (program.h), which say where buffers
 	 * are. */
 	int32_t nopening;
 };
 
-/* TUTTI_EINVAL (quiet, see tti_error_text()) names rank, step and chunk of what no
+/* TUTTI_EINVAL (quiet, see tti_error_text()) names rank, step and chunk of a step that no
  * rank can run: a peer or chunk out of range, a value used before there is one. */
 TUTTI_CHECKED tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *out);
 void tti_compiled_release(struct tti_compiled *compiled);

@@ -55,18 +55,18 @@ struct tti_compiler {
 
 tutti_status tti_compile_no_memory(const struct tti_compiler *c);
 
-/* That step `index` can be run where its chunk is now; quiet TUTTI_EINVAL: it can't. */
+/* Check that step `index` can run where its chunk is now; quiet TUTTI_EINVAL: it cannot. */
 TUTTI_CHECKED tutti_status tti_compile_check_step(const struct tti_compiler *c, size_t index);
 
-/* The queues of a row of steps into queue_of[]; those of receives and WAITs by rank. false:
+/* Put the queues of n steps in a row into queue_of[]; those of receives and WAITs by rank. false:
  * out of memory. */
 bool tti_compile_add_queues(struct tti_compiler *c, const struct tti_step *step, size_t n);
 
-/* Where what is written to a chunk, by step `index`, goes. In place that is scratch while a
- * later step reads the input that lies there. */
+/* The place that step `index` writes a chunk to. In place this is scratch if a later step still
+ * reads the input that lies there. */
 enum tti_place tti_compile_target(struct tti_compiler *c, int chunk, size_t index);
 
-/* All operations of a memory program. */
+/* Make all operations of a memory program. */
 TUTTI_CHECKED tutti_status tti_compile_memory(struct tti_compiler *c);
 
 #endif

@@ -3,9 +3,9 @@
 #define TTI_COLL_ALGO_FILES_H
 
 /* Algorithms that a user supplies: files of MSCCL's format (msccl.h), or of programs as
- * text (text.h). Each is for one collective, number of ranks and, if it has one, root, and
- * says from how many bytes to how many it is for (text: any). What cannot be proven
- * (check.h) is not taken.
+ * text (text.h). Each is for one collective, one number of ranks and, if the collective has one,
+ * one root, and says for which sizes it is (text: any). An algorithm that cannot be proven
+ * (check.h) is refused.
  *
  * Owner: tti_algo_files_free(). Threads: any may read. */
 
@@ -36,11 +36,11 @@ void tti_algo_file_free(struct tti_algo_file *file);
 TUTTI_CHECKED tutti_status tti_algo_files_read(const char *list, struct tti_algo_files **out);
 void tti_algo_files_free(struct tti_algo_files *files);
 
-/* Of what ranks must agree on: all of it. 0: no files. */
+/* A hash of all of it, as ranks must agree on all of it. 0: no files. */
 uint64_t tti_algo_files_hash(const struct tti_algo_files *files);
 
-/* The first for such a call; -1: none. files may be NULL. `root` matters where calls
- * have one. */
+/* The first file for such a call; -1: none. files may be NULL. `root` matters only to collectives
+ * that have one. */
 int tti_algo_files_find(const struct tti_algo_files *files, tutti_collective coll, int n, int root,
 			size_t nbytes);
 

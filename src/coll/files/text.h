@@ -21,23 +21,23 @@
  *       3 get chunk 3 from 1 stage 1
  *       4 put chunk 3 to 0 stage 1
  *
- * What a rank of send_recv or handoff has, and gets, stands among its steps:
+ * Among the steps of a rank of send_recv or handoff stand the chunks that it has, and gets:
  *
  *         input chunk 0
  *         output chunk 1
  *
- * A stage that is not said is 0. Each rank comes once, in any order. The numbers before the steps may be left
- * out. Blank lines are skipped, and so is the rest of a line after #. */
+ * A stage that is not said is 0. Each rank comes once, in any order. The numbers before the steps
+ * may be left out. Blank lines are skipped, and so is the rest of a line after #. */
 
 #include "coll/program.h"
 
-/* What stands before the peer of a step: "to", "from" or "for". */
+/* The word before the peer of a step: "to", "from" or "for". */
 const char *tti_text_before_peer(enum tti_step_kind kind);
 
 /* The programs of all ranks: *out is an array of *n, each to be released, the
  * array freed with tti_free(); their `algorithm` is part of it. TUTTI_EINVAL
- * (quiet): line and reason. At most 4096 ranks, 2^20 chunks and 10^7 steps. What
- * the steps mean is not looked at: tti_program_check() does. */
+ * (quiet): line and reason. At most 4096 ranks, 2^20 chunks and 10^7 steps. Whether the
+ * steps make sense is for tti_program_check(). */
 #define TTI_TEXT_RANKS_MAX  4096
 #define TTI_TEXT_CHUNKS_MAX (1 << 20)
 #define TTI_TEXT_STEPS_MAX  10000000
