@@ -131,11 +131,11 @@ tutti_status tti_handle_check_out(struct tutti_comm *handle, const void *out, co
 
 tutti_status tti_handle_fail_busy(struct tutti_comm *handle)
 {
-	return tti_handle_fail(
-		handle, TUTTI_EUSAGE,
-		"another thread is in a call on communicator %p: one thread at a time "
-		"makes calls on it; give each thread one of its own (tutti_comm_dup())",
-		(void *)handle);
+	return tti_handle_fail(handle, TUTTI_EUSAGE,
+			       "another thread is in a call on communicator %p: one thread at "
+			       "a time may call; give each thread a communicator of its own "
+			       "(tutti_comm_dup())",
+			       (void *)handle);
 }
 
 void tti_handle_leave(struct tutti_comm *handle)

@@ -278,7 +278,7 @@ TUTTI_REACH=slots TUTTI_DEBUG=INFO expect 0 "$TUTTI" run -n 4 \
 	sh -c 'TUTTI_HOST_ID=$((TUTTI_RANK / 2)) exec "$0" perf barrier -i 1' "$TUTTI"
 says err 'ranks 0-1: .*ordinary memory goes through slots'
 says err 'ranks 2-3: .*ordinary memory goes through slots'
-says err 'ranks of different hosts: all memory goes by messages'
+says err 'ranks of different hosts share no memory: all data between them goes by messages'
 ok "a job says how ordinary memory is reached"
 
 # The id, through which any process of this user could join, is there only until all have come.

@@ -120,7 +120,7 @@ says out '"algorithm":"direct"'
 echo 'choose all_reduce 64 direct' >"$tmp/tune1"
 cp "$tmp/tune" "$tmp/tune0"
 expect 1 "$TUTTI" run -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $perf"
-says err 'TUTTI_TUNE_FILE of rank 1 says other things than that of rank 0'
+says err 'TUTTI_TUNE_FILE of rank 1 is not that of rank 0'
 echo 'choose all_reduce 64 rings' >"$tmp/tune1"
 expect 1 "$TUTTI" run -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $perf"
 says err 'rank 1: .*tune1:1: there is no algorithm "rings"'
@@ -256,7 +256,7 @@ expect 0 env TUTTI_TUNE_FILE="$tmp/tune0" TUTTI_DEBUG=INFO $perf -n 2
 says out '"algorithm":"ring"'
 grep -q 'what was measured' "$tmp/err" && fail "TUTTI_TUNE_FILE does not come first"
 expect 1 "$TUTTI" run -n 2 sh -c "[ \$TUTTI_RANK = 0 ] || export TUTTI_TUNE_FILE=$tmp/tune0; exec $perf"
-says err 'TUTTI_TUNE_FILE of rank 1 says other things'
+says err 'TUTTI_TUNE_FILE of rank 1 is not that of rank 0'
 ok "what is kept is used, after TUTTI_TUNE_FILE"
 
 # The tables of this machine go by it, too, those of others do not.
@@ -282,11 +282,11 @@ ok "tables of this machine, and of others"
 expect 0 "$TUTTI" run -n 2 sh -c \
 	"[ \$TUTTI_RANK = 0 ] || export XDG_CACHE_HOME=/nowhere; exec $perf"
 says out '"algorithm":"exchange"'
-says err 'WARN .*rank 1 has not what `tutti tune` measured at rank 0, .*: copy one file to all hosts'
+says err 'WARN .*rank 1 does not have what `tutti tune` measured at rank 0, .*: copy one file to all hosts'
 expect 0 env TUTTI_DEBUG=INFO "$TUTTI" run -n 2 sh -c \
 	"[ \$TUTTI_RANK = 1 ] || export XDG_CACHE_HOME=/nowhere; exec $perf"
 says out '"algorithm":"exchange"'
-says err 'rank 1 has not what `tutti tune` measured at rank 0'
+says err 'rank 1 does not have what `tutti tune` measured at rank 0'
 ok "all ranks, or none"
 
 # Of another machine, of another version, no tune file.

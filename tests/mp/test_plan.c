@@ -157,7 +157,7 @@ static void other_tuning(void **state)
 	(void)state;
 	write_file(one, "choose all_reduce inf ring\n");
 	write_file(two, "choose all_reduce inf direct\n");
-	all_fail(tuned, TUTTI_EINVAL, "the TUTTI_TUNE_FILE of rank 2 says other things");
+	all_fail(tuned, TUTTI_EINVAL, "the TUTTI_TUNE_FILE of rank 2 is not that of rank 0");
 	unlink(one);
 	unlink(two);
 }
@@ -177,7 +177,7 @@ static void faults_of_one_rank(void **state)
 	const struct setting topo[] = { TWO_HOSTS, { 2, "TUTTI_FAULT", "core.topo:1" }, { 0 } };
 
 	(void)state;
-	all_fail(shape, TUTTI_EPLAN, "rank 3 makes other programs of the plan than rank 0");
+	all_fail(shape, TUTTI_EPLAN, "rank 3 makes other programs from the plan than rank 0");
 	all_fail(topo, TUTTI_EINTERNAL, "core.topo: injected fault");
 }
 

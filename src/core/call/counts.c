@@ -229,8 +229,8 @@ tutti_status tti_counts_check(const struct tti_comm *comm, const struct tti_args
 				comm->rank, sent.count, got.count);
 	if (tti_params()->check && any_meet(recv, &to, recv, &to, tutti_type_size(args->type)))
 		return tti_fail(TUTTI_EINVAL,
-				"%s: what is received from two ranks overlaps at %p "
-				"(TUTTI_CHECK=1): give each a place of its own",
+				"%s: data of two ranks would be received into one place, at %p "
+				"(TUTTI_CHECK=1): give each rank a place of its own",
 				name, args->recv);
 	return TUTTI_OK;
 }

@@ -34,10 +34,11 @@ static tutti_status check_self_transfers(const struct tti_queued_call *calls, si
 				recvs += !calls[k].args.is_send;
 			}
 		if (sends != recvs)
-			return tti_fail(TUTTI_EUSAGE,
-					"the group has %d sends to and %d receives from the own "
-					"rank %d on one stream: they must be as many",
-					sends, recvs, calls[i].comm->rank);
+			return tti_fail(
+				TUTTI_EUSAGE,
+				"the group has %d sends to and %d receives from the own rank %d "
+				"on one stream: put as many receives as sends into it",
+				sends, recvs, calls[i].comm->rank);
 	}
 	return TUTTI_OK;
 }

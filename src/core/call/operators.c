@@ -113,7 +113,7 @@ static tutti_status free_value(const struct tti_operator_list *list, enum tti_op
 			return TUTTI_OK;
 	}
 	return tti_fail(TUTTI_EINVAL,
-			"%d operators of a kind on one communicator are the most: "
+			"a communicator has at most %d operators of a kind: "
 			"tutti_op_destroy() those that are not needed",
 			TTI_OPS_OF_A_KIND);
 }
@@ -207,7 +207,7 @@ tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar, tutti
 				       out ? "scalar" : "out", out ? "n element" : " tutti_op");
 	if (tutti_type_size(type) == 0)
 		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "a scalar of type %d, which there is not: see tutti_type",
+				       "there is no type %d for a scalar: see tutti_type",
 				       (int)type);
 	if (when != TUTTI_SCALAR_NOW && when != TUTTI_SCALAR_AT_CALL)
 		return tti_handle_fail(handle, TUTTI_EINVAL, "when is %d: see tutti_scalar_when",

@@ -76,20 +76,23 @@ static tutti_status check_numbers(const struct wish *wishes, int n)
 {
 	for (int rank = 0; rank < n; rank++) {
 		if (wishes[rank].nranks != wishes[0].nranks)
-			return tti_fail(TUTTI_EINVAL,
-					"rank 0 wants %d ranks and rank %d wants %d: pass to all, "
-					"old and new, how many there will be",
-					wishes[0].nranks, rank, wishes[rank].nranks);
+			return tti_fail(
+				TUTTI_EINVAL,
+				"rank 0 wants %d ranks and rank %d wants %d: pass the number "
+				"that there will be to all ranks, old and new",
+				wishes[0].nranks, rank, wishes[rank].nranks);
 		if (wishes[rank].rank != -1 && wishes[rank].rank != rank)
-			return tti_fail(TUTTI_EINVAL,
-					"rank %d wants to be rank %d: who is there keeps its "
-					"number, pass -1",
-					rank, wishes[rank].rank);
+			return tti_fail(
+				TUTTI_EINVAL,
+				"rank %d wants to be rank %d: an old rank keeps its number, "
+				"pass -1",
+				rank, wishes[rank].rank);
 	}
 	if (wishes[0].nranks <= n)
 		return tti_fail(TUTTI_EINVAL,
-				"a communicator of %d cannot grow to %d ranks: pass how many there "
-				"will be, old and new; tutti_comm_dup() makes one of the same",
+				"a communicator of %d cannot grow to %d ranks: pass the number "
+				"of old and new ranks; tutti_comm_dup() makes one of the same "
+				"ranks",
 				n, wishes[0].nranks);
 	return TUTTI_OK;
 }
@@ -277,8 +280,8 @@ static tutti_status join(int nranks, const tutti_unique_id *id, int rank, tutti_
 {
 	if (!id)
 		return tti_fail(TUTTI_EINVAL,
-				"comm and id are NULL: a rank that is there passes its "
-				"communicator, one that joins the id that it was given");
+				"comm and id are NULL: an old rank passes its communicator, a "
+				"new one the id that it was given");
 	return tutti_comm_init_rank_config(out, nranks, *id, rank, config);
 }
 

@@ -164,10 +164,11 @@ static tutti_status check_excluded(const struct tti_comm *parent, const int *exc
 					"rank %d is to be left out: there are 0 to %d", exclude[i],
 					parent->n - 1);
 		if (exclude[i] == parent->rank)
-			return tti_fail(TUTTI_EINVAL,
-					"rank %d is to be left out and calls itself: only those "
-					"that stay do",
-					parent->rank);
+			return tti_fail(
+				TUTTI_EINVAL,
+				"rank %d is to be left out, but calls tutti_comm_shrink(): only "
+				"ranks that stay call it",
+				parent->rank);
 	}
 	return TUTTI_OK;
 }

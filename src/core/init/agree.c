@@ -356,13 +356,13 @@ static tutti_status compare(const struct tti_peers *peers, const struct tti_agre
 			st = tti_peers_fail(peers->boot, rank, (tutti_status)proof[rank].status);
 	for (int rank = 1; rank < peers->n && st == TUTTI_OK; rank++)
 		if (proof[rank].plan != proof[0].plan || proof[rank].shape != proof[0].shape)
-			st = tti_fail(TUTTI_EPLAN,
-				      "rank %d makes other %s of the plan than rank 0 (%016llx, "
-				      "not %016llx): do all ranks run the same build of Tutti?",
-				      rank,
-				      proof[rank].plan != proof[0].plan ? "channels" : "programs",
-				      (unsigned long long)proof[rank].shape,
-				      (unsigned long long)proof[0].shape);
+			st = tti_fail(
+				TUTTI_EPLAN,
+				"rank %d makes other %s from the plan than rank 0 (%016llx, not "
+				"%016llx): run the same build of Tutti on all ranks",
+				rank, proof[rank].plan != proof[0].plan ? "channels" : "programs",
+				(unsigned long long)proof[rank].shape,
+				(unsigned long long)proof[0].shape);
 	tti_free(proof);
 	return st;
 }

@@ -306,10 +306,11 @@ static tutti_status check_settings(const struct tti_peer_info *info, int n)
 					rank, what);
 		what = differing_level(info[0].levels, info[rank].levels);
 		if (what)
-			return tti_fail(TUTTI_EPLAN,
-					"rank %d has another %s than rank 0, and would plan "
-					"otherwise: set it alike on all ranks",
-					rank, what);
+			return tti_fail(
+				TUTTI_EPLAN,
+				"rank %d has another %s than rank 0, and would make another "
+				"plan: set it alike on all ranks",
+				rank, what);
 	}
 	return TUTTI_OK;
 }
@@ -457,10 +458,11 @@ static tutti_status check(const struct tti_peers *peers)
 					   : NULL;
 
 		if (what)
-			return tti_fail(TUTTI_EINVAL,
-					"the %s of rank %d says other things than that of rank 0: "
-					"give all ranks one",
-					what, rank);
+			return tti_fail(
+				TUTTI_EINVAL,
+				"the %s of rank %d is not that of rank 0: give all ranks the "
+				"same",
+				what, rank);
 	}
 	TTI_TRY(check_plan_files(peers));
 	return check_topologies(peers);
@@ -480,11 +482,10 @@ static void settle_measured(struct tti_peers *peers)
 		return;
 	if (peers->rank == 0)
 		tti_log(TTI_LOG_WARN, TTI_PLAN,
-			"rank %d has not what `tutti tune` measured at rank 0, so all go by "
-			"built-in "
-			"figures: copy one file to all hosts, or have one in a folder they share "
-			"(`tutti "
-			"env` names it; TUTTI_TUNE_FILE=none does without, and says nothing)",
+			"rank %d does not have what `tutti tune` measured at rank 0, so "
+			"all ranks use built-in figures: copy one file to all hosts, or "
+			"keep one in a folder that they share (`tutti env` names it; "
+			"with TUTTI_TUNE_FILE=none there is no file and no warning)",
 			other);
 	if (info[peers->rank].measured) {
 		tti_tune_table_free(peers->tune);

@@ -451,8 +451,8 @@ static void report(const struct setup *setup)
 	tti_log(TTI_LOG_INFO, TTI_CORE, "init: %s", setup->phases);
 	if (comm->nhosts > 1)
 		tti_log(TTI_LOG_INFO, TTI_CORE,
-			"ranks of different hosts: all memory goes by messages, as they share "
-			"none");
+			"ranks of different hosts share no memory: all data between "
+			"them goes by messages");
 	if (comm->plan)
 		tti_agreed_sum_up(&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape },
 				  &text);

@@ -68,9 +68,9 @@ static tutti_status check(const struct tutti_channel *channel, const char *name,
 static tutti_status too_long(const struct tti_request *request)
 {
 	return tti_fail(TUTTI_EINVAL,
-			"a message of %zu bytes of rank %d with tag %d is longer than the %zu "
-			"bytes that there is room for: it stays, receive it with more room "
-			"(tutti_message_probe() says how much)",
+			"a message of %zu bytes from rank %d with tag %d does not fit "
+			"the %zu bytes of its receive: it stays, receive it with more "
+			"room (tutti_message_probe() says how much)",
 			request->nbytes, request->peer, request->tag, request->room);
 }
 
