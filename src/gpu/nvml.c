@@ -13,7 +13,7 @@
 
 #define USUAL_LIBRARY "libnvidia-ml.so.1"
 
-/* The symbol that is needed and missing, NULL: none. */
+/* The first required symbol that is missing; NULL: none is. */
 static const char *load_functions(struct tti_nvml *nvml)
 {
 	static const struct {
@@ -32,13 +32,13 @@ static const char *load_functions(struct tti_nvml *nvml)
 
 		if (!function && table[i].needed)
 			return table[i].symbol;
-		/* Pointers to functions and to data are alike where there is dlsym(). */
+		/* Where there is dlsym(), pointers to functions are as pointers to data. */
 		memcpy((char *)&nvml->call + table[i].at, &function, sizeof(function));
 	}
 	return NULL;
 }
 
-/* What the driver of a library that loaded says to being asked; 0: it works. */
+/* What the driver answers, once its library is loaded; 0: it works. */
 static int ask_driver(struct tti_nvml *nvml)
 {
 	int rc = nvml->call.init();
@@ -57,7 +57,7 @@ static int ask_driver(struct tti_nvml *nvml)
 	return TTI_NVML_SUCCESS;
 }
 
-/* The text lives as this thread's last error does. */
+/* The text lives as long as this thread's last error. */
 static const char *keep_text(tutti_status ignored)
 {
 	(void)ignored;

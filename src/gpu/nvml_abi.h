@@ -2,16 +2,16 @@
 #ifndef TTI_GPU_NVML_ABI_H
 #define TTI_GPU_NVML_ABI_H
 
-/* The part of NVIDIA's management interface that is asked: functions, layouts and
- * numbers as its public header has them since driver 418. Compared with that header
- * by tests/unit/gpu/test_nvml_abi.c where one is installed.
+/* The part of NVIDIA's management interface that detection uses: functions, layouts and numbers
+ * as its public header has them since driver 418. tests/unit/gpu/test_nvml_abi.c compares them
+ * with that header where it is installed.
  *
- * The functions come by dlsym(): what an old driver lacks is NULL here. */
+ * The functions come by dlsym(). One that an old driver lacks is NULL here. */
 
 typedef void *tti_nvml_dev;
 
-/* What a function returns. Names where we act on the number; all others are told by
- * nvmlErrorString(). */
+/* What a function returns. Only numbers that detection acts on have names; nvmlErrorString()
+ * has words for all. */
 enum {
 	TTI_NVML_SUCCESS = 0,
 	TTI_NVML_INVALID_ARGUMENT = 2,
@@ -111,8 +111,7 @@ enum {
 	TTI_NVML_P2P_UNKNOWN,
 };
 
-/* X(needed, result, field, symbol, arguments): without a needed one there is no use
- * in the library. */
+/* X(needed, result, field, symbol, arguments): without a needed one the library is of no use. */
 #define TTI_NVML_FUNCTION_MAP(X)                                                                   \
 	X(true, int, init, nvmlInit_v2, (void))                                                    \
 	X(true, int, shutdown, nvmlShutdown, (void))                                               \

@@ -7,8 +7,8 @@
 #include "gpu/nvml_abi.h"
 #include "util/error.h"
 
-/* All that the driver says of one GPU. Only the handle and the bus id are needed:
- * what else it does not answer, because it is old or the GPU cannot, stays 0. */
+/* All that the driver says of one GPU. Only the handle and the bus id are required. All else
+ * stays 0 if the driver does not answer, because it is old or the GPU lacks it. */
 
 /* From this compute capability on, the state of a link is a field; the older call
  * does not know links that sleep. */
@@ -41,7 +41,7 @@ static int get_number(int (*get)(tti_nvml_dev, unsigned *), tti_nvml_dev dev)
 	return (int)value;
 }
 
-/* A field that is a count, a state or a speed. false: not answered. */
+/* Read a field that is a count, a state or a speed. false: the driver does not answer. */
 static bool get_field(const struct tti_nvml *nvml, tti_nvml_dev dev, unsigned id, unsigned scope,
 		      uint64_t *out)
 {
@@ -74,7 +74,7 @@ static bool get_field(const struct tti_nvml *nvml, tti_nvml_dev dev, unsigned id
 	}
 }
 
-/* The driver's numbers are those of the revisions 1.0, 2.0, 2.2, 3.0, 3.1, 4.0 ... */
+/* The driver numbers the revisions 1.0, 2.0, 2.2, 3.0, 3.1, 4.0 and so on. */
 static int link_generation(unsigned version)
 {
 	static const int generations[] = { 0, 1, 2, 2, 3, 3 };
@@ -138,7 +138,7 @@ static void ask_links(const struct tti_nvml *nvml, tti_nvml_dev dev, struct tti_
 
 		if (!link_state(nvml, dev, out->sm, index, &link.active))
 			continue;
-		/* Not answered: an old driver, whose links all are for memory of GPUs. */
+		/* An old driver does not answer. All its links are for memory of GPUs. */
 		link.p2p = !nvml->call.link_capability ||
 			   nvml->call.link_capability(dev, index, TTI_NVML_CAP_P2P, &value) !=
 				   TTI_NVML_SUCCESS ||
@@ -165,7 +165,7 @@ static void ask_c2c(const struct tti_nvml *nvml, tti_nvml_dev dev, struct tti_nv
 		    mbps > 100 * 1000 * 1000)
 			continue;
 		out->c2c_links++;
-		/* They are alike; if one trained slower, all are counted as it. */
+		/* The links are equal; if one trained slower, all count as that one. */
 		if (out->c2c_gbps == 0 || (double)mbps / 1000 < out->c2c_gbps)
 			out->c2c_gbps = (double)mbps / 1000;
 	}
@@ -198,8 +198,8 @@ static void ask_fabric(const struct tti_nvml *nvml, tti_nvml_dev dev, struct tti
 		fabric.state == TTI_NVML_FABRIC_COMPLETED && fabric.rc == TTI_NVML_SUCCESS;
 }
 
-/* The compute capability. A GPU that fell off the bus still has a handle and an
- * address; this it cannot answer. */
+/* The compute capability. A GPU that fell off the bus still has a handle and an address, but
+ * does not answer this. */
 static int ask_capability(const struct tti_nvml *nvml, tti_nvml_dev dev, struct tti_nvml_gpu *out)
 {
 	int major = 0, minor = 0;

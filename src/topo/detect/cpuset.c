@@ -77,7 +77,7 @@ bool tti_cpuset_parse_map(struct tti_cpuset *set, const char *text)
 	return true;
 }
 
-/* A number that begins at *text, which is moved behind it. */
+/* Read a number at *text, and move *text behind it. */
 static bool number(const char **text, uint64_t *out)
 {
 	char *end;
@@ -109,7 +109,7 @@ bool tti_cpuset_parse_list(struct tti_cpuset *set, const char *text)
 	return true;
 }
 
-/* Enough for the map of all CPUs that Linux may be built for, and for most lists. */
+/* Room for the map of all CPUs that Linux can be built for, and for most lists. */
 #define TEXT_BYTES 20480
 
 bool tti_cpuset_read(struct tti_cpuset *set, const struct tti_sysfs *sysfs,

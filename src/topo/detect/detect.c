@@ -11,7 +11,8 @@
 #include "util/log.h"
 #include "util/params.h"
 
-/* GPUs that PCI shows and no driver knows. `why` there is no NVML; "": there is. */
+/* Log the GPUs that PCI shows and no driver knows. `why` says why there is no NVML; "": there
+ * is. */
 static void tell_bare_gpus(const struct tti_detect *detect, const char *why)
 {
 	char driver[512];
@@ -86,7 +87,7 @@ tutti_status tti_detect_machine(const struct tti_detect_config *config, struct t
 
 /* -- What this process uses ----------------------------------------------------------- */
 
-/* What went wrong, and which variable to look at. */
+/* Add to the error which variable to look at. */
 static tutti_status blame(tutti_status st, const char *variables)
 {
 	if (st == TUTTI_ENOMEM)
@@ -120,7 +121,7 @@ static tutti_status read_file(const char *path, struct tti_xml_doc **out)
 	return st == TUTTI_OK ? st : blame(st, "TUTTI_TOPO_FILE or NCCL_TOPO_FILE");
 }
 
-/* Replaces *doc by what the file makes of it. */
+/* Lay the file over *doc, which is replaced. */
 static tutti_status lay_over(const char *path, struct tti_xml_doc **doc)
 {
 	struct tti_xml_doc *over, *both;

@@ -12,7 +12,7 @@
 #include "util/hash.h"
 #include "util/log.h"
 
-/* A line of distances is no longer: the kernel writes a page at most. */
+/* A line of distances is shorter: the kernel writes a page at most. */
 #define TEXT_BYTES 16384
 
 #define CPU_DIR  "sys/devices/system/cpu"
@@ -21,8 +21,8 @@
 struct numa_node {
 	int64_t id;
 	struct tti_cpuset cpus;
-	bool of_gpu;  /* memory of a GPU, which its driver lends to the kernel */
-	bool is_kept; /* it has CPUs, memory of the machine's, or a device */
+	bool of_gpu;  /* it is memory of a GPU, which the driver gives to the kernel */
+	bool is_kept; /* it has CPUs, memory that is not a GPU's, or a device */
 };
 
 /* The CPUs of no node that is online. */
@@ -59,7 +59,7 @@ static bool is_online(const struct tti_sysfs *sysfs, int64_t cpu)
 	return !tti_sysfs_int(sysfs, &online, CPU_DIR "/cpu%" PRId64 "/online", cpu) || online;
 }
 
-/* Where the kernel's own list was not captured. */
+/* For a capture without the kernel's own list. */
 static tutti_status count_online(struct machine *machine)
 {
 	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
@@ -96,7 +96,7 @@ static uint64_t parse_memory(const char *meminfo, ssize_t nbytes)
 	return at ? strtoull(at + sizeof(name) - 1, NULL, 10) / 1024 : 0;
 }
 
-/* Of all of the machine for NULL, and where there is no other node. */
+/* The memory of a node; of the whole machine for NULL, or if the only node does not state it. */
 static uint64_t read_memory(const struct machine *machine, const struct numa_node *node)
 {
 	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
@@ -128,7 +128,7 @@ static tutti_status read_node_cpus(struct machine *machine, struct numa_node *no
 		tti_log(TTI_LOG_INFO, TTI_TOPO,
 			"%s does not say which CPUs NUMA node %" PRId64 " has", sysfs->path,
 			node->id);
-	/* Old kernels list CPUs there that are offline. */
+	/* Old kernels also list CPUs that are offline. */
 	if (!tti_cpuset_is_empty(&machine->online))
 		tti_cpuset_and(&node->cpus, &machine->online);
 	node->is_kept = !tti_cpuset_is_empty(&node->cpus);
@@ -188,7 +188,7 @@ static void find_gpu_memory(struct machine *machine, const char *gpu)
 		node->of_gpu = true;
 }
 
-/* Nodes of memory alone, but for that of GPUs, which is no memory for ranks. */
+/* Keep nodes that have memory and no CPUs, except memory of GPUs, which is not for ranks. */
 static tutti_status keep_nodes_of_memory(struct machine *machine)
 {
 	char **names;
@@ -207,7 +207,7 @@ static tutti_status keep_nodes_of_memory(struct machine *machine)
 	return TUTTI_OK;
 }
 
-/* Nodes without memory count where a device says that it is there. */
+/* Keep nodes without memory that a PCI device is on. */
 static tutti_status keep_nodes_of_devices(struct machine *machine)
 {
 	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
@@ -261,7 +261,7 @@ static int64_t package_of(const struct machine *machine, uint64_t cpu)
 	return package <= INT32_MAX ? package : -1;
 }
 
-/* Whether a list of numbers with commas has it. */
+/* Whether the number is in a list with commas. */
 static bool has_number(const struct tti_strbuf *list, int64_t number)
 {
 	for (const char *at = list->text; at; at = strchr(at, ',')) {
@@ -272,7 +272,7 @@ static bool has_number(const struct tti_strbuf *list, int64_t number)
 	return false;
 }
 
-/* All CPUs of the package of `cpu`, as far as the kernel says so. */
+/* Add all CPUs of the package of `cpu`, as far as the kernel knows them. */
 static void add_package(const struct machine *machine, uint64_t cpu, struct tti_cpuset *seen)
 {
 	struct tti_cpuset same = { 0 };
@@ -287,7 +287,7 @@ static void add_package(const struct machine *machine, uint64_t cpu, struct tti_
 	tti_cpuset_release(&same);
 }
 
-/* The package of the first CPU; all of them, if there are several. */
+/* `first`: the package of the first CPU. `all`: all packages, if there are several. */
 static void format_packages(const struct machine *machine, const struct tti_cpuset *cpus,
 			    struct tti_strbuf *first, struct tti_strbuf *all)
 {
@@ -312,8 +312,7 @@ static void format_packages(const struct machine *machine, const struct tti_cpus
 
 #define MAX_DISTANCE 65535 /* firmware has a byte for it */
 
-/* The CPUs of the node that is nearest to one of memory alone; its own if they are not
- * known. */
+/* For a node without CPUs: the CPUs of the nearest node; its own, if distances are not known. */
 static const struct tti_cpuset *nearest_cpus(const struct machine *machine,
 					     const struct numa_node *node)
 {
@@ -342,7 +341,7 @@ static const struct tti_cpuset *nearest_cpus(const struct machine *machine,
 	return nearest;
 }
 
-/* The kernel writes a distance to each node; of these, those that are kept. */
+/* The kernel writes the distance to each node. Those to nodes that are kept are taken. */
 static void format_distances(const struct machine *machine, const struct numa_node *node,
 			     struct tti_strbuf *out)
 {
@@ -391,7 +390,7 @@ static void read_host_hash(struct machine *machine)
 
 /* -- The elements ------------------------------------------------------------------- */
 
-/* No attribute where nothing was found out. Empties `text`. */
+/* Set the attribute, unless `text` is empty; empty `text` afterwards. */
 static bool set_text(struct machine *machine, struct tti_xml *cpu, const char *name,
 		     struct tti_strbuf *text)
 {
@@ -448,7 +447,7 @@ static bool is_in_a_node(const struct machine *machine, uint64_t cpu)
 	return false;
 }
 
-/* CPUs whose NUMA node is offline, or which the kernel puts into none, run nevertheless. */
+/* Add a <cpu> for the CPUs that run although their NUMA node is offline or they have none. */
 static tutti_status add_others(struct machine *machine)
 {
 	struct numa_node none = { .id = NO_NODE };

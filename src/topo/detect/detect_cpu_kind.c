@@ -10,12 +10,11 @@
 #include <cpuid.h>
 #endif
 
-/* The first processor of proc/cpuinfo is within this, whatever its flags. */
+/* Room for the first processor in proc/cpuinfo, whatever flags it has. */
 #define CPUINFO_BYTES 16384
 
-/* "NAME<blanks>: VALUE": the value, up to the end of its line. Blanks at the ends of a
- * value are its own: there are vendors that have some. What is not plain text, or too
- * long, is no value. */
+/* Find "NAME<blanks>: VALUE". The value ends with its line and keeps blanks at its ends, since
+ * some vendors have them. A value that is not plain text, or is too long, counts as missing. */
 static bool find_field(const char *cpuinfo, const char *name, char *buf, size_t size)
 {
 	const size_t len = strlen(name);
@@ -116,7 +115,7 @@ static void from_midr(const struct tti_sysfs *sysfs, struct tti_cpu_kind *kind)
 		set_arm(kind, midr >> 24 & 0xff, midr >> 4 & 0xfff);
 }
 
-/* Kernels have names of their own for these. */
+/* Kernels call these architectures otherwise. */
 static const char *arch_name(const char *machine)
 {
 	if (strcmp(machine, "aarch64") == 0)
@@ -124,7 +123,7 @@ static const char *arch_name(const char *machine)
 	return strcmp(machine, "ppc64le") == 0 ? "ppc64" : machine;
 }
 
-/* What this machine says of itself goes before its files. */
+/* CPUID and uname() count before files. */
 static void from_itself(struct tti_cpu_kind *kind)
 {
 	struct utsname name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GPUDirect RDMA: whether NICs may read and write GPU memory, and why. There are two
- * ways, of which one is enough: a module that gives the memory of the GPU's driver to
- * the RDMA stack, and dma-buf, which takes the kernel, both drivers and no module. */
+/* GPUDirect RDMA: whether NICs may read and write GPU memory, and why. Either of two ways is
+ * enough: a peer memory module, by which the RDMA stack gets memory from the GPU's driver, or
+ * dma-buf, which needs support in the kernel and in both drivers, and no module. */
 #include "topo/detect/detect_parts.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum vendor { NO_GPU, NVIDIA, AMD, OTHER, NVENDORS };
 
-/* What lets one vendor's GPUs take part; "" texts: not that way. */
+/* By what the GPUs of one vendor take part; an empty text: not in that way. */
 struct peer {
 	char module[96]; /* "nvidia_peermem is loaded"                        */
 	bool dmabuf;     /* the driver exports dma-bufs                       */
@@ -23,7 +23,7 @@ struct peer {
 struct gdr {
 	struct tti_detect *detect;
 	int kernel;        /* 5 * 1000 + 12, 0: not known                     */
-	enum vendor there; /* whose GPUs this machine has: of several the first */
+	enum vendor there; /* the vendor of the GPUs of this machine; the first of several */
 	struct peer peers[NVENDORS];
 };
 
@@ -31,7 +31,7 @@ struct gdr {
 /* The RDMA core takes dma-bufs since 5.12. */
 #define DMABUF_KERNEL         VERSION(5, 12)
 
-/* Since which kernel the RDMA side of a PCI driver takes dma-bufs. */
+/* The first kernel in which the RDMA side of a PCI driver takes dma-bufs. */
 static const struct {
 	const char *driver;
 	int kernel;
@@ -42,7 +42,7 @@ static const struct {
 	{ "bnxt_en", VERSION(6, 6) }, /* bnxt_re */
 };
 
-/* Modules and entries of the RDMA stack that are there once GPU memory is. */
+/* Modules, and entries of the RDMA stack, which are there if GPU memory can be registered. */
 static const struct {
 	enum vendor vendor;
 	const char *path, *text;
@@ -155,7 +155,7 @@ static void find_peers(struct gdr *gdr)
 
 /* -- What follows --------------------------------------------------------------------- */
 
-/* The side of the GPU: by module, or by dma-buf and a kernel that has it. */
+/* Whether the GPU takes part: by a module, or by dma-buf and a kernel that has it. */
 static bool peer_gdr(const struct gdr *gdr, enum vendor vendor, bool *by_module, char *why,
 		     size_t size)
 {
@@ -185,7 +185,7 @@ static bool peer_gdr(const struct gdr *gdr, enum vendor vendor, bool *by_module,
 	return true;
 }
 
-/* The side of the NIC, where the way is dma-buf. */
+/* Whether the NIC takes part by dma-buf. */
 static bool nic_dmabuf(const struct gdr *gdr, const char *device, char *why, size_t size)
 {
 	char driver[64];

@@ -34,7 +34,7 @@ struct tti_xml *tti_detect_gpu_pci(const struct tti_detect *detect, uint64_t bus
 		pci = add_pci(detect, text);
 	if (!pci)
 		return NULL;
-	/* A captured tree may have the function and no files of it. */
+	/* A captured machine may have the function without its files. */
 	tti_detect_class(detect, busid, "0x", "0x030200", class_code);
 	if ((!tti_xml_get(pci, "class") && !tti_xml_set(detect->doc, pci, "class", class_code)) ||
 	    (!tti_xml_get(pci, "vendor") && !tti_xml_set(detect->doc, pci, "vendor", vendor)))

@@ -9,8 +9,8 @@
 #include "util/log.h"
 #include "util/vec.h"
 
-/* AMD: the kernel's compute driver (kfd) lists CPUs and GPUs as numbered nodes, with
- * what links them, each described by lines "name number". */
+/* AMD: the kernel's compute driver (kfd) lists CPUs, GPUs and the links between them as
+ * numbered directories. Lines of "name number" describe each. */
 
 #define NODES     "sys/class/kfd/kfd/topology/nodes"
 #define LINK_XGMI 11
@@ -22,7 +22,7 @@ struct kfd_gpu {
 };
 typedef TTI_VEC(struct kfd_gpu) kfd_vec;
 
-/* A number of a text of such lines; `missing` if it is not there. */
+/* The number of that name in a text of such lines; `missing` if it is not there. */
 static uint64_t property(const char *text, const char *name, uint64_t missing)
 {
 	const size_t len = strlen(name);
@@ -35,7 +35,7 @@ static uint64_t property(const char *text, const char *name, uint64_t missing)
 	return missing;
 }
 
-/* The properties below `path` as a string; false: none. */
+/* Read the properties below `path` as a string; false: there are none. */
 static bool read_properties(const struct tti_detect *detect, const char *path, char *buf,
 			    size_t size)
 {
@@ -95,8 +95,8 @@ static const struct kfd_gpu *find_node(const kfd_vec *gpus, uint64_t node)
 	return NULL;
 }
 
-/* An xGMI link to another GPU; the driver gives the bandwidth of one wire as the least
- * and that of all as the most. */
+/* Add an xGMI link to another GPU. The driver states the bandwidth of one wire as the minimum
+ * and that of all wires as the maximum. */
 static tutti_status add_link(struct tti_detect *detect, const kfd_vec *gpus,
 			     const struct kfd_gpu *from, const char *text)
 {

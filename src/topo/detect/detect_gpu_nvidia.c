@@ -11,9 +11,9 @@
 #include "util/strbuf.h"
 #include "util/vec.h"
 
-/* NVIDIA: through the driver's library, else as far as /proc tells. */
+/* NVIDIA: by the driver's library, else by what /proc has. */
 
-/* Where drivers say that there is a switch that this machine may not see. */
+/* The address that stands for a switch which this machine cannot see. */
 #define HIDDEN_SWITCH "fffffff:ff:ff.0"
 
 struct known {
@@ -30,8 +30,8 @@ static bool is_said(const struct tti_detect *detect, const struct tti_xml *pci, 
 	       tti_sysfs_exists(&detect->sysfs, "sys/bus/pci/devices/%s/max_%s", busid, attr);
 }
 
-/* What the link can: as the PCI part found it in max_link_*, else as the driver says
- * of both ends. What it runs at now, it may have lowered to save power. */
+/* What the link can do: as detect_pci.c found it in max_link_*, else as the driver says of
+ * both ends. The link may run slower now, to save power. */
 static bool set_pci_link(const struct tti_detect *detect, struct tti_xml *pci,
 			 const struct known *known)
 {
@@ -50,8 +50,8 @@ static bool set_pci_link(const struct tti_detect *detect, struct tti_xml *pci,
 	       tti_detect_link_now(detect, pci, known->busid, &now);
 }
 
-/* The class of a link's other end, and its address in `target`; NULL: a link that
- * leads to nothing we can name. */
+/* The class of the other end of a link, and its address in `target`; NULL: the address is
+ * unknown. */
 static const char *link_end(const struct tti_detect *detect, const struct tti_nvml_link *link,
 			    char target[TTI_BUSID_TEXT], char class_code[16])
 {
@@ -68,17 +68,18 @@ static const char *link_end(const struct tti_detect *detect, const struct tti_nv
 	case TTI_NVML_GPU:
 		return tti_detect_class(detect, busid, "0x03", "0x030200", class_code);
 	case TTI_NVML_CPU:
-		return "0x068001"; /* by which the format tells it from a switch */
+		return "0x068001"; /* the format tells a CPU from a switch by this */
 	case TTI_NVML_SWITCH:
 	case TTI_NVML_OTHER:
 		break;
 	}
-	/* An old driver does not say what it is; what cannot be seen is a switch. */
+	/* An old driver does not say what the other end is. One that is not on PCI is a
+	 * switch. */
 	return tti_detect_class(detect, busid, link->remote == TTI_NVML_OTHER ? "0x" : "0x0680",
 				"0x068000", class_code);
 }
 
-/* One <nvlink> a target, that counts its links. */
+/* One <nvlink> for each target counts the links to it. */
 static bool add_nvlink(const struct tti_detect *detect, struct tti_xml *node, const char *target,
 		       const char *class_code)
 {
@@ -155,7 +156,7 @@ static bool add_gpu(const struct tti_detect *detect, struct known *known)
 	return set_fabric(detect, known) && add_nvlinks(detect, known) && add_c2c(detect, known);
 }
 
-/* tutti_no_p2p: the GPUs whose memory this one may not access. */
+/* Set tutti_no_p2p to the GPUs whose memory this one may not access. */
 static bool set_no_p2p(const struct tti_detect *detect, const struct tti_nvml *nvml,
 		       const known_vec *all, const struct known *from)
 {

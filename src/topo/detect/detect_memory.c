@@ -12,7 +12,7 @@
 #include "util/log.h"
 #include "util/vec.h"
 
-/* All nodes together; what the system takes besides is outside of it. */
+/* The time for all nodes together, without what the system takes for itself. */
 #define ALL_NODES_MS 1500
 #define ONE_NODE_MS  300
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Network cards into the tree. The ports of one card are one <nic>, whichever of its
- * functions they belong to: they share its PCI link. A virtual function is a port of
- * its physical one's card, where that is visible, and a card of its own where not. */
+/* Puts network cards into the tree. The ports of one card are one <nic>, whichever of its
+ * functions they belong to, since they share its PCI link. A virtual function is a port of the
+ * card of its physical function if that is visible, else a card of its own. */
 #include "topo/detect/detect_parts.h"
 
 #include <inttypes.h>
@@ -30,8 +30,8 @@ static bool has_other_port(const struct tti_nic_scan *scan, const struct tti_nic
 	return false;
 }
 
-/* Whether an interface is another face of that RDMA port: on the same device, or in the
- * bond that the RDMA device goes by. */
+/* Whether an interface belongs to that RDMA port: it is on the same device, or in the bond
+ * that is the interface of the RDMA device. */
 static bool is_face_of(const struct tti_nic_scan *scan, const struct tti_nic_port *netdev,
 		       const struct tti_nic_port *rdma)
 {
@@ -56,7 +56,7 @@ static struct tti_nic_port *find_rdma(const struct tti_nic_scan *scan,
 	return NULL;
 }
 
-/* One port is one entry: interfaces of RDMA ports go into those. */
+/* Keep one entry for each port: interfaces of RDMA ports go into the entries of these. */
 static void join_faces(struct tti_nic_scan *scan)
 {
 	size_t kept = 0;
@@ -81,7 +81,7 @@ static void join_faces(struct tti_nic_scan *scan)
 
 /* -- Cards ---------------------------------------------------------------------------- */
 
-/* The function whose link and wire a port uses. */
+/* The function whose PCI link and cable a port uses. */
 static uint64_t wire_of(const struct tti_nic_port *port)
 {
 	return port->physical != TTI_BUSID_NONE ? port->physical : port->function;
@@ -104,8 +104,8 @@ static int order(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* By PCI address; what is not on PCI comes last, by device; then by name. Virtual
- * functions follow the port whose wire they use. */
+/* By PCI address, then by name. NICs that are not on PCI come last, by device. Virtual
+ * functions follow the port whose cable they use. */
 static int compare(const void *left, const void *right)
 {
 	const struct tti_nic_port *const a = left, *const b = right;
@@ -124,7 +124,7 @@ static int compare(const void *left, const void *right)
 
 /* -- Into the tree -------------------------------------------------------------------- */
 
-/* The NUMA node of the nearest device above that says one. */
+/* The NUMA node that the nearest device above states. */
 static int64_t numa_of(const struct tti_detect *detect, const char *path)
 {
 	int64_t numa;
@@ -136,7 +136,7 @@ static int64_t numa_of(const struct tti_detect *detect, const char *path)
 	return -1;
 }
 
-/* The nearest function on the way up that the tree has. */
+/* The nearest function above that is in the tree. */
 static struct tti_xml *nearest_pci(const struct tti_detect *detect, const char *path)
 {
 	struct tti_xml *pci = NULL;
@@ -169,7 +169,7 @@ static struct tti_xml *find_place(const struct tti_detect *detect, const struct 
 	return place ? place : tti_detect_find_cpu(detect, numa_of(detect, port->path));
 }
 
-/* A function whose ports went to another one of its card is no device of its own. */
+/* Drop the element of a function whose ports went to another function of its card. */
 static void drop_function(const struct tti_detect *detect, const struct tti_nic_port *port,
 			  const struct tti_xml *place)
 {

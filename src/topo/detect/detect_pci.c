@@ -67,10 +67,10 @@ static void read_classes(struct tti_pci_scan *scan)
 
 /* -- Which of them are an element --------------------------------------------------- */
 
-/* A switch is an upstream port with downstream ports below it: these are folded into
- * it. Whether a bridge below a bridge is such a port is known from its PCI Express
- * capability or, where that may not be read, taken from the order in which they come:
- * upstream, downstream, upstream, ... as long as they hang in each other. */
+/* A switch is an upstream port with downstream ports below it, which are folded into it. The
+ * PCI Express capability of a bridge below a bridge says whether it is such a port. Where that
+ * may not be read, ports are assumed to alternate on the way down: upstream, downstream,
+ * upstream and so on. */
 static bool is_folded(const struct tti_pci_scan *scan, struct tti_pci_function *function)
 {
 	const struct tti_pci_function *above = function->above;
@@ -126,7 +126,7 @@ static int least_known(int a, int b)
 	return a > 0 && (b == 0 || a < b) ? a : b;
 }
 
-/* What both ends can do; of one alone if the other does not say. */
+/* Set what both ends can do, or what one can if the other is not known. */
 static bool set_link(struct tti_pci_scan *scan, struct tti_pci_function *function)
 {
 	struct tti_pci_link link = *get_end(scan, function);
@@ -182,8 +182,8 @@ static int by_level(const void *a, const void *b)
 	return tti_pci_scan_by_busid(first, second);
 }
 
-/* Level by level: what an element hangs below is there before it, and children come
- * in the order of their bus ids. */
+/* Level by level, so that a parent is there before its children, and children are in the order
+ * of their bus ids. */
 static tutti_status add_elements(struct tti_pci_scan *scan)
 {
 	if (scan->in_order.n > 0)

@@ -18,21 +18,20 @@
 #include "util/mem.h"
 #include "util/thread.h"
 
-/* Bandwidth: every thread copies between two buffers of its own, to and fro, with
- * stores that go past the caches and drop the line that was there; so what is read
- * next is in no cache, however large, and few megabytes do. The time is cut into
- * windows and the best one counts, so that another process costs a window, not the
- * result. A thread that gets no core while they last copies its memory once all the same,
- * and what all have moved since the beginning counts.
+/* Bandwidth: every thread copies between two buffers of its own, to and fro. Its stores go past
+ * the caches and drop the line that was there. So the data that is read next is in no cache,
+ * however large, and a few megabytes are enough. The time is cut into windows and the best one
+ * counts, so that another process costs a window and not the result. A thread that gets no core
+ * in that time still copies its memory once; then all bytes moved since the beginning count.
  *
- * Latency: one thread follows a chain through lines in random order, each visited
- * once after all were flushed. */
+ * Latency: one thread follows a chain through lines in random order. It visits each line once,
+ * after all were flushed. */
 
 #define THREADS_MAX  32
 #define COPY_BYTES   ((size_t)4 << 20)
 #define COPY_CHUNK   ((size_t)256 << 10)
 #define WINDOWS      8
-#define CHAIN_STRIDE 256 /* further apart than a prefetcher of line pairs looks */
+#define CHAIN_STRIDE 256 /* too far apart for a prefetcher of pairs of lines */
 #define CHAIN_BYTES  ((size_t)32 << 20)
 #define CHAIN_NODES  (CHAIN_BYTES / CHAIN_STRIDE)
 #define CHAIN_CHUNK  2048
@@ -40,7 +39,8 @@
 
 /* -- Memory ------------------------------------------------------------------------- */
 
-/* Not yet touched, aligned to huge pages, which are asked for. NULL: none to have. */
+/* Map memory that is not yet touched, aligned to huge pages, and ask for these. NULL: no
+ * memory. */
 static void *map_fresh(size_t nbytes, void **base_out)
 {
 	void *const base = mmap(NULL, nbytes + HUGE_BYTES, PROT_READ | PROT_WRITE,
@@ -130,7 +130,7 @@ static int pin(uint32_t cpu)
 	return error;
 }
 
-/* All begin together, when the last one has touched its memory. */
+/* All threads begin together, once the last one has touched its memory. */
 static int64_t wait_for_all(struct crew *crew)
 {
 	int64_t begin;
@@ -190,7 +190,7 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-/* The first and the last window have threads that come late or leave. */
+/* The first and the last window do not count: threads come late or leave there. */
 static double best_window_gbps(const struct crew *crew)
 {
 	uint64_t most = 0;
@@ -205,7 +205,7 @@ static double best_window_gbps(const struct crew *crew)
 	return (double)most / (double)crew->window_ns;
 }
 
-/* Of all that was moved, until the last one was done. */
+/* All bytes over the time until the last thread was done. */
 static double mean_gbps(const struct crew *crew)
 {
 	uint64_t nbytes = 0;
@@ -266,8 +266,8 @@ struct chase {
 	double ns;
 };
 
-/* One circle through all nodes in random order (S. Sattolo, Information Processing
- * Letters, 1986). */
+/* Link all nodes in one circle, in random order (S. Sattolo, Information Processing Letters,
+ * 1986). */
 static void link_chain(char *memory, uint32_t *order)
 {
 	uint64_t random = 88172645463325252u;
@@ -301,7 +301,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* ns an access: the median of short stretches, which others disturb seldom. */
+/* The ns of one access: the median over short stretches, few of which others disturb. */
 static double follow_chain(const char *memory, int64_t give_up_ns)
 {
 	int64_t took[CHAIN_NODES / CHAIN_CHUNK];
@@ -364,7 +364,7 @@ tutti_status tti_measure_node(const uint32_t *cpus, size_t ncpus, int64_t budget
 			      struct tti_memory_speed *out)
 {
 	memset(out, 0, sizeof(*out));
-	/* The middle one: the first of a machine serves interrupts. */
+	/* The CPU in the middle, since the first one of a machine serves interrupts. */
 	TTI_TRY(measure_latency(cpus[ncpus / 2], budget_ns / 2, out));
 	return measure_bandwidth(cpus, ncpus, budget_ns / 2, out);
 }

@@ -32,7 +32,7 @@ static int64_t number(const struct netdev *netdev, const char *file, int64_t mis
 											: missing;
 }
 
-/* What the kernel calls this kind of interface (DEVTYPE=vlan), "" for a plain one. */
+/* The kind of interface by the kernel (DEVTYPE=vlan); "" for a plain one. */
 static void read_devtype(const struct netdev *netdev, char *buf, size_t size)
 {
 	char text[1024], *begin;
@@ -60,8 +60,8 @@ bool tti_nic_is_representor(const struct tti_sysfs *sysfs, const char *netdev)
 	return sscanf(port + skip, "pf%d", &pf) == 1;
 }
 
-/* Why an interface is no hardware of its own, by what the kernel shows of it only for
- * that kind; NULL: nothing says so. */
+/* Why an interface is not hardware, by files that the kernel shows for that kind alone; NULL:
+ * nothing says so. */
 static const char *why_made_up(const struct netdev *netdev)
 {
 	char devtype[32];
@@ -107,8 +107,8 @@ static const char *why_no_nic(const struct netdev *netdev)
 	return NULL;
 }
 
-/* The device behind it, or why there is none. A captured machine may lack the `device`
- * link: then the place of the interface itself tells. */
+/* Find the device behind an interface, or return why there is none. A captured machine may
+ * lack the `device` link; then the path of the interface says which device it is. */
 static const char *find_device(const struct netdev *netdev, char *buf, size_t size)
 {
 	char *end;
@@ -126,8 +126,8 @@ static const char *find_device(const struct netdev *netdev, char *buf, size_t si
 	return NULL;
 }
 
-/* What is above an interface that is itself a device: the synthetic one of a virtual
- * machine, whose traffic goes through the virtual function below it. */
+/* Whether an interface that is a device has another one below it. The synthetic interface of a
+ * virtual machine has: its traffic goes through the virtual function below. */
 static bool has_lower(struct tti_nic_scan *scan, const char *name, char *lower, size_t size)
 {
 	bool found = false;
@@ -169,7 +169,7 @@ static bool is_nic(struct tti_nic_scan *scan, const char *name, char *device, si
 	return true;
 }
 
-/* Whether it is known to have no link; "unknown" is what drivers say that don't care. */
+/* Whether it is known to have no link. Drivers that do not track that say "unknown". */
 static bool is_down(const struct netdev *netdev)
 {
 	char state[32];
@@ -197,7 +197,7 @@ static tutti_status scan_netdev(struct tti_nic_scan *scan, const char *name)
 	port.down = is_down(&netdev);
 	if (!port.down)
 		port.speed_mbps = number(&netdev, "speed", -1);
-	/* 32 bits of "not known", on kernels that print them unsigned. */
+	/* Some kernels print "not known", -1 in 32 bits, as an unsigned number. */
 	if (port.speed_mbps <= 0 || port.speed_mbps >= UINT32_MAX)
 		port.speed_mbps = -1;
 	if (tti_sysfs_real_name(scan->sysfs, master, sizeof(master), CLASS "/%s/master", name))

@@ -45,8 +45,8 @@ static int64_t read_rate(const struct tti_sysfs *sysfs, const char *device, cons
 	return llround(gbps * 1e3);
 }
 
-/* Software RDMA rides on an interface that is listed by itself. Of its drivers one names
- * the interface in `parent`; the other is an RNIC without a revision of any hardware. */
+/* Whether this is software RDMA, over an interface that is listed by itself. One driver names
+ * that interface in `parent`; the other one is an RNIC without a hardware revision. */
 static bool is_software(const struct tti_sysfs *sysfs, const char *device)
 {
 	char line[256];
@@ -65,7 +65,7 @@ static bool is_software(const struct tti_sysfs *sysfs, const char *device)
 	return true;
 }
 
-/* The device that it belongs to. false: none, which is logged. */
+/* Find the device that it belongs to. false: there is none, which is logged. */
 static bool find_device(const struct tti_sysfs *sysfs, const char *device, char *buf, size_t size)
 {
 	char *end;
@@ -82,7 +82,7 @@ static bool find_device(const struct tti_sysfs *sysfs, const char *device, char 
 	return false;
 }
 
-/* The interface of a port, where the driver says it. */
+/* The interface of a port, if the driver names it. */
 static const char *read_netdev(struct tti_nic_scan *scan, const char *device, const char *port)
 {
 	char line[64];
@@ -94,7 +94,7 @@ static const char *read_netdev(struct tti_nic_scan *scan, const char *device, co
 	return tti_nic_keep(scan, line);
 }
 
-/* The upper half of the first GID, unless it is the one that subnets have by default. */
+/* The upper half of the first GID, unless that is the default of all subnets. */
 static const char *read_subnet(struct tti_nic_scan *scan, const char *device, const char *port)
 {
 	char line[64];
@@ -136,7 +136,7 @@ static tutti_status scan_port(struct tti_nic_scan *scan, const char *device, con
 		return TUTTI_OK;
 	}
 	port.down = is_down(scan->sysfs, device, number);
-	/* What a port without a link says of its speed is not its speed. */
+	/* A port without a link states a speed that it does not have. */
 	port.speed_mbps = port.down ? -1 : read_rate(scan->sysfs, device, number);
 	if (tti_sysfs_line(scan->sysfs, layer, sizeof(layer), CLASS "/%s/ports/%s/link_layer",
 			   device, number) &&

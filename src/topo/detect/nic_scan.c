@@ -12,8 +12,8 @@ void tti_nic_scan_release(struct tti_nic_scan *scan)
 	scan->failed = false;
 }
 
-/* The function that a device is, or is a part of one level below (virtio7, an
- * auxiliary device): what a bus in between separates, as USB, is no PCI NIC. */
+/* The PCI function that a device is, or that is one level above it (virtio7, an auxiliary
+ * device). A NIC with another bus in between, as USB, is not a PCI NIC. */
 static uint64_t function_of(const char *device)
 {
 	size_t len = strlen(device);
@@ -27,7 +27,7 @@ static uint64_t function_of(const char *device)
 	return TTI_BUSID_NONE;
 }
 
-/* A virtual function's physical one, if this machine can see it. */
+/* The physical function of a virtual one, if this machine can see it. */
 static uint64_t physical_of(const struct tti_sysfs *sysfs, uint64_t function)
 {
 	char busid[TTI_BUSID_TEXT], name[TTI_BUSID_TEXT];

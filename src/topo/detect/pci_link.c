@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the configuration space: what all may have, and what it says in there. Who is not
- * root reads 64 bytes of it. */
+/* The configuration space: offsets of its header and of the PCI Express capability. A process
+ * that is not root can read 64 bytes of it. */
 #define CONFIG_BYTES  256
 #define STATUS        0x06
 #define STATUS_LIST   0x10
@@ -19,8 +19,8 @@ struct config {
 	size_t express; /* where the PCI Express capability is, 0: none seen */
 };
 
-/* All of the capability that is looked at has to lie within what was read. The list
- * may be a loop: there is no room for more than 48. */
+/* The parts of the capability that are used must lie within the bytes that were read. The list
+ * may be a loop; there is no room for more than 48 capabilities. */
 static size_t find_express(const unsigned char *config, size_t nbytes)
 {
 	size_t at;
@@ -89,8 +89,8 @@ static struct tti_pci_link from_config(const struct tti_sysfs *sysfs, const char
 	return end;
 }
 
-/* "16.0 GT/s PCIe", "8 GT/s"; 0: anything else, such as "Unknown". Not strtod(), which
- * a program's locale changes. */
+/* Parse "16.0 GT/s PCIe" or "8 GT/s"; 0: anything else, such as "Unknown". Not by strtod(),
+ * which depends on the locale. */
 static int parse_speed(const char *text)
 {
 	char *end;
@@ -154,7 +154,7 @@ struct tti_pci_link tti_pci_link_now(const struct tti_sysfs *sysfs, const char *
 
 /* -- In the tree ---------------------------------------------------------------------- */
 
-/* A locale may have another point than "%g" would need. */
+/* Not "%g": the point depends on the locale. */
 #define SPEED_FORMAT "%d.%d GT/s PCIe"
 
 bool tti_pci_link_set(struct tti_xml_doc *doc, struct tti_xml *pci, const struct tti_pci_link *link)

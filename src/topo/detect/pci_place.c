@@ -9,9 +9,10 @@
 #include "util/error.h"
 #include "util/log.h"
 
-/* Where the functions of a root bus hang: all that is below one function of it has one
- * place, that of the function nearest to the root that states one, among equals of the
- * lowest bus id. What another states is then wrong, and told. */
+/* Which CPU the functions of a root bus hang below. All that is below one function of a root
+ * bus has one place: the one stated by the function that is nearest to the root, and that has
+ * the lowest bus id among equals. If another function states another place, that is wrong and
+ * logged. */
 
 struct place {
 	struct tti_xml *xml;
@@ -85,7 +86,7 @@ static void place_by_node(struct places *places, struct tti_pci_function *functi
 
 /* -- By local CPUs ------------------------------------------------------------------ */
 
-/* NULL: they are all CPUs, or none that is known. */
+/* NULL: these are all CPUs, or no known ones. */
 static struct tti_xml *find_by_cpus(const struct places *places,
 				    const struct tti_pci_function *function,
 				    const struct tti_cpuset *local)
@@ -134,8 +135,8 @@ static tutti_status place_by_cpus(struct places *places, struct tti_pci_function
 
 /* -- By what it is behind ----------------------------------------------------------- */
 
-/* A root bus may itself be made by a function, as Intel's VMD does: .../0000:5d:05.5/
- * pci10000:00/10000:00:02.0 is where 0000:5d:05.5 is. */
+/* A function may itself make a root bus, as Intel's VMD does:
+ * .../0000:5d:05.5/pci10000:00/10000:00:02.0 is where 0000:5d:05.5 is. */
 static struct tti_pci_function *find_maker(const struct places *places,
 					   const struct tti_pci_function *top)
 {
@@ -163,7 +164,7 @@ static tutti_status place_by_maker(struct places *places, struct tti_pci_functio
 
 /* ----------------------------------------------------------------------------------- */
 
-/* Of those that nothing is known of. */
+/* Place the rest, of which nothing is known, at the first CPU. */
 static void place_rest(struct places *places)
 {
 	const struct tti_pci_scan *scan = places->scan;

@@ -36,7 +36,7 @@ struct tti_pci_function *tti_pci_scan_find(const struct tti_pci_scan *scan, uint
 		       : NULL;
 }
 
-/* A function and all on the way to it: a port may be missing in the list. */
+/* Add a function and all functions on its path, since a port may be missing in the list. */
 static bool add_path(struct tti_pci_scan *scan, uint64_t busid, const char *real)
 {
 	struct tti_pci_function function = { .busid = busid, .is_listed = true };
@@ -73,7 +73,7 @@ static tutti_status add_listed(struct tti_pci_scan *scan, const char *name)
 	return add_path(scan, busid, real) ? TUTTI_OK : tti_detect_no_memory(scan->detect);
 }
 
-/* Sorted, each once, each path a string of its own. */
+/* Sort the functions, keep each once, and give each a string of its own as its path. */
 static tutti_status make_unique(struct tti_pci_scan *scan)
 {
 	struct tti_pci_function *at = scan->functions.at;
@@ -114,8 +114,8 @@ static tutti_status find_functions(struct tti_pci_scan *scan)
 
 /* -- How they hang together --------------------------------------------------------- */
 
-/* Only what lies on the own path is above: so there are no circles, whatever links a
- * captured machine has. */
+/* A function's parent lies on its own path. So there are no circles, whatever links a captured
+ * machine has. */
 static struct tti_pci_function *find_above(const struct tti_pci_scan *scan,
 					   const struct tti_pci_function *function)
 {

@@ -17,9 +17,9 @@
 #include "util/mem.h"
 #include "util/vec.h"
 
-/* openat2(RESOLVE_IN_ROOT) would follow links inside the root too, but clusters
- * run kernels that lack it and containers that forbid it, and the real path
- * would be asked of /proc then. So links are followed here: one way everywhere. */
+/* openat2(RESOLVE_IN_ROOT) would also follow links inside the root. But clusters run kernels
+ * that lack it and containers that forbid it, and the real path would have to come from /proc.
+ * So this file follows links itself, in the same way everywhere. */
 
 #define MAX_LINKS 40 /* as the kernel has it */
 
@@ -47,7 +47,7 @@ static bool go_down(char *done, const char *name, size_t len)
 	return (size_t)n < PATH_MAX - used;
 }
 
-/* Put what a link says in front of what is left to do. */
+/* Put the target of a link in front of the rest of the path. */
 static bool follow(struct way *way, const char *rest, const char *target)
 {
 	char both[PATH_MAX];
@@ -63,8 +63,7 @@ static bool follow(struct way *way, const char *rest, const char *target)
 	return true;
 }
 
-/* From way->todo to way->done, without leaving the root; the last part need not
- * be there. */
+/* Resolve way->todo to way->done without leaving the root. The last part need not exist. */
 static bool resolve(int fd, struct way *way)
 {
 	char target[PATH_MAX];
@@ -112,7 +111,7 @@ static bool resolve_format(const struct tti_sysfs *root, struct way *way, const 
 	return n >= 0 && (size_t)n < sizeof(way->todo) && resolve(root->fd, way);
 }
 
-/* What `done` names, as a path for the kernel. */
+/* The path that `done` names, for the kernel. */
 static const char *name_of(const struct way *way)
 {
 	return way->done[0] ? way->done : ".";
@@ -120,7 +119,7 @@ static const char *name_of(const struct way *way)
 
 /* -- Reading ------------------------------------------------------------------------ */
 
-/* Only regular files: a device may do things when opened, a FIFO would block. */
+/* Only regular files are read: opening a device may have effects, and a FIFO would block. */
 static ssize_t read_at(int dir, const char *path, void *buf, size_t size)
 {
 	struct stat info;
@@ -273,7 +272,7 @@ size_t tti_sysfs_parent(const char *path, size_t len)
 
 /* -- Directories -------------------------------------------------------------------- */
 
-/* The names one after another, each with its zero. */
+/* The names one after another, each with its terminating zero. */
 struct name_text {
 	TTI_VEC(char) text;
 	size_t n;
@@ -307,7 +306,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Pointers first, then what they point to. */
+/* One allocation: the pointers, then the names. */
 static char **to_array(const struct name_text *names)
 {
 	char **array = tti_alloc(names->n * sizeof(*array) + names->text.n + 1);

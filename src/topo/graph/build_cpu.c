@@ -9,18 +9,18 @@
 #include "util/hash.h"
 #include "util/mem.h"
 
-/* More sockets than this are joined by a node controller, not by links of each to each;
- * so a document of 10,000 CPUs does not make 10^8 links either. */
+/* More sockets than this are joined by a node controller, not by a link from each to each.
+ * That also keeps a document of 10,000 CPUs from making 10^8 links. */
 #define MESHED_SOCKETS 8
 #define MESHED_CPUS    64 /* of the full clique that NCCL assumes */
 
-/* Distances below that of another socket (ACPI's default is 20, local is 10) are those
- * of NUMA nodes of one socket. */
+/* NUMA nodes at a smaller distance are on one socket. ACPI has 10 for local, and 20 by default
+ * for another socket. */
 #define SOCKET_DISTANCE 20
 
 /* -- NUMA nodes ---------------------------------------------------------------------- */
 
-/* What a host is called: tutti_host, where no other host is, else its host_hash. */
+/* The name of a host: tutti_host, unless another host has the same, else its host_hash. */
 static tutti_status name_host(struct tti_build *build, const struct tti_xml *cpu, uint32_t host,
 			      const char **out)
 {
@@ -50,7 +50,7 @@ static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu
 	return TUTTI_OK;
 }
 
-/* The compute capability of a GPU on this CPU by C2C, 0: there is none. */
+/* The compute capability of a GPU that is on this CPU by C2C; 0: there is none. */
 static tutti_status find_c2c(const struct tti_build *build, const struct tti_xml *cpu, int *out)
 {
 	const struct tti_xml *end = tti_xml_next(cpu, NULL);
@@ -127,13 +127,14 @@ static struct tti_cpu_info *cpu_of(const struct group *group, size_t i)
 	return &group->build->nodes.at[group->at[i].node].cpu;
 }
 
-/* A mask of CPUs that names none; without a mask there may be some. */
+/* Whether the mask of CPUs is empty. A NUMA node without a mask may have some. */
 static bool has_no_cores(const struct tti_cpu_info *cpu)
 {
 	return cpu->affinity[0] && strspn(cpu->affinity, "0x,") == strlen(cpu->affinity);
 }
 
-/* One of memory alone, of which nothing is said, is where the first one is. */
+/* The packages that the document states. A NUMA node without cores that states none is on the
+ * package of the first. */
 static tutti_status read_packages(const struct group *group, bool *stated_out)
 {
 	int first = -1;
@@ -157,7 +158,7 @@ static tutti_status read_packages(const struct group *group, bool *stated_out)
 	return TUTTI_OK;
 }
 
-/* "10,21,..." as numbers; how many, at most n. */
+/* Read "10,21,..." as at most n numbers; returns how many. */
 static size_t read_distances(const char *list, long *row, size_t n)
 {
 	size_t at = 0;
@@ -173,9 +174,9 @@ static size_t read_distances(const char *list, long *row, size_t n)
 	return at;
 }
 
-/* The CPUs from `first` on that are near it and of no package yet. The distances are
- * to all nodes of the machine in the order of their ids, which are places in the list
- * then, or to those that have a <cpu>. false: the list is too short. */
+/* Give the package to CPU `first` and to those after it that are near it and have none yet.
+ * The list has the distances to all nodes of the machine, where an id is a place in the list,
+ * or only to those that have a <cpu>. false: the list is too short. */
 static bool claim_near(const struct group *group, size_t first, int package, long *row, size_t room)
 {
 	const size_t n =
@@ -217,7 +218,7 @@ static int by_package(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Count packages from 0 without gaps, in the order of what they were called. */
+/* Number packages from 0 without gaps, in the order of their ids. */
 static tutti_status renumber(struct group *group)
 {
 	int *seen = tti_calloc(group->n, sizeof(*seen));
@@ -244,7 +245,7 @@ static tutti_status renumber(struct group *group)
 
 typedef TTI_VEC(int) int_vec;
 
-/* The packages of a CPU, of which a NUMA node may have several; false: no memory. */
+/* List the packages of a CPU; a NUMA node may have several. false: no memory. */
 static bool list_packages(const struct group *group, size_t i, int_vec *all)
 {
 	const char *list = tti_xml_get(group->at[i].xml, "tutti_packages");
@@ -264,7 +265,7 @@ static bool list_packages(const struct group *group, size_t i, int_vec *all)
 	return ok && (all->n > before || tti_vec_push(all, cpu_of(group, i)->package));
 }
 
-/* The sockets of a host, where its file says which there are. */
+/* Count the sockets of a host. */
 static tutti_status count_sockets(const struct group *group, uint32_t *out)
 {
 	int_vec all = { 0 };
@@ -310,15 +311,15 @@ static double socket_gbps(const struct group *group, const struct tti_cpu_info *
 							    : tti_graph_cpu_model(cpu).inter_gbps;
 }
 
-/* What stands for a socket: its PKG, or its only CPU. */
+/* The node that stands for a socket: its PKG, or its only CPU. */
 struct hub {
 	uint32_t node;
 	size_t first, ncpus; /* first: its first CPU in the group */
 	size_t nwith;        /* CPUs that have cores */
 };
 
-/* A PKG for each socket, if one of them has several NUMA nodes with cores; else memory
- * without cores hangs on the node that has some. */
+/* Make a PKG for each socket, if one of them has several NUMA nodes with cores. Else NUMA
+ * nodes without cores are linked to the one of their socket that has some. */
 static tutti_status make_hubs(const struct group *group, struct hub *hubs)
 {
 	struct tti_build *build = group->build;
@@ -401,8 +402,8 @@ static tutti_status join(const struct group *group, const struct hub *hubs, size
 	return n > meshed ? join_star(group, hubs, n) : join_mesh(group, hubs, n);
 }
 
-/* What is not measured: the share of its socket's memory; nothing is known of the memory
- * of a node without cores, which is none of the socket's channels. */
+/* Memory that was not measured gets its share of the bandwidth of its socket. Nothing is known
+ * about memory of a node without cores, which is not on the channels of the socket. */
 static void set_memory(const struct group *group, const struct hub *hub, struct tti_cpu_info *cpu)
 {
 	const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
@@ -413,7 +414,7 @@ static void set_memory(const struct group *group, const struct hub *hub, struct 
 		cpu->mem_ns = model.mem_ns;
 	if (cpu->mem_measured || (has_no_cores(cpu) && group->any_cores))
 		return;
-	/* Of cores without a node nobody knows which memory they have. */
+	/* Which memory cores without a NUMA node have is not known. */
 	cpu->mem_known = model.is_known && (cpu->numaid >= 0 || group->n == 1);
 	cpu->mem_gbps = model.mem_gbps * cpu->npackages / (double)share;
 }
@@ -470,7 +471,7 @@ static tutti_status link_sockets(struct group *group, struct hub *hubs)
 	return join(group, hubs, (size_t)group->npackages);
 }
 
-/* The CPUs of a host are of one kind: what a GPU tells of one is true of all. */
+/* The CPUs of a host are of one model, so what a GPU says of one holds for all. */
 static void share_c2c(const struct group *group)
 {
 	int sm = 0;

@@ -30,9 +30,9 @@ static uint32_t find_target(const struct tti_build *build, uint32_t host, enum t
 	return tti_map_get(&build->by_busid, host, TTI_BUILD_KEY(type, busid));
 }
 
-/* One NVS for all NVSwitches that make one domain, as all of them are one network. A
- * domain is what `tutti_fabric` of the GPUs names. Without that it is the document:
- * only an NVLink domain makes one document of several hosts. */
+/* All NVSwitches of a domain are one NVS, since they are one network. `tutti_fabric` of the
+ * GPUs names the domain. Without it the whole document is one domain: only an NVLink domain is
+ * one document of several hosts. */
 static tutti_status find_switch(struct stated *stated, const struct tti_xml *gpu, uint32_t *out)
 {
 	struct tti_build *build = stated->build;
@@ -162,8 +162,8 @@ static tutti_status add_c2c(struct stated *stated, const struct tti_xml *gpu)
 	return TUTTI_OK;
 }
 
-/* Several <gpu> of one device are parts of it that state the same links: those of the
- * first one that states any count. */
+/* Several <gpu> of one device are parts of it that state the same links. Only the links of the
+ * first part that states any count. */
 static tutti_status add_gpu(struct tti_build *build, const struct tti_made *made)
 {
 	const struct tti_gpu_info *info = &build->nodes.at[made->node].gpu;
@@ -192,7 +192,7 @@ static bool between_gpus(const struct tti_build *build, const struct tti_half *h
 	       build->nodes.at[half->to].type == TTI_NODE_DEV;
 }
 
-/* Several links between two GPUs are one. */
+/* Join several links between two GPUs to one. */
 static size_t sum_up(struct tti_half *at, size_t n)
 {
 	size_t kept = 0;
@@ -225,8 +225,9 @@ static const struct tti_half *find_back(const struct tti_half *at, size_t n,
 	return low < n && at[low].from == half->to && at[low].to == half->from ? &at[low] : NULL;
 }
 
-/* An NVLink that is up is so at both ends. So what only one end states counts for both;
- * ends that differ keep what each states, as two directions. Both are noted. */
+/* An NVLink that is up is up at both ends. So a link that only one end states counts for both
+ * ends. If the ends state different counts, each direction keeps its own. Both cases are
+ * noted. */
 static tutti_status match_ends(struct tti_build *build, size_t first)
 {
 	const size_t n = build->halves.n - first;
@@ -260,7 +261,7 @@ tutti_status tti_build_nvlinks(struct tti_build *build)
 
 	for (size_t i = 0; i < build->gpus.n; i++)
 		TTI_TRY(add_gpu(build, &build->gpus.at[i]));
-	/* Those that have two stating ends to the end of the list. */
+	/* Move links that both ends state to the end of the list. */
 	for (size_t i = first; i < build->halves.n; i++) {
 		const struct tti_half half = build->halves.at[i];
 
@@ -280,7 +281,7 @@ tutti_status tti_build_nvlinks(struct tti_build *build)
 
 /* -- Between switches ----------------------------------------------------------------------- */
 
-/* A link between two PCI switches is taken to be as wide as the narrower of their own. */
+/* A link between two PCI switches is assumed to be as wide as the narrower of their uplinks. */
 tutti_status tti_build_pcilinks(struct tti_build *build)
 {
 	for (size_t i = 0; i < build->links.n; i++) {

@@ -39,9 +39,9 @@ static tutti_status read_pci(struct tti_build *build, const struct tti_xml *xml,
 	return TUTTI_OK;
 }
 
-/* A GPU or accelerator that ranks may use, by its class, though no driver said so.
- * Not the graphics of a board management controller, nor Intel's coprocessors for
- * compression (QAT). */
+/* Whether this is a GPU or accelerator that ranks may use, by its class and without a driver.
+ * The graphics of a board management controller is not, and neither are Intel's coprocessors
+ * for compression (QAT). */
 static bool computes(const struct tti_pci_info *pci)
 {
 	const bool gpu_vendor = pci->vendor == VENDOR_AMD || pci->vendor == VENDOR_NVIDIA;
@@ -133,8 +133,8 @@ static tutti_status read_gpu(struct tti_build *build, const struct tti_xml *xml,
 	return TUTTI_OK;
 }
 
-/* What neither a driver nor a part of a machine has numbered is called "GPU", and gets its
- * number when all are known. */
+/* A GPU that has no number from a driver or from the document is called "GPU" until all
+ * numbers are known. */
 static tutti_status add_gpu(struct tti_build *build, const struct tti_xml *xml, uint32_t dev,
 			    const struct tti_gpu_info *gpu)
 {
@@ -211,8 +211,8 @@ static tutti_status read_net(struct tti_build *build, const struct tti_xml *xml,
 	return TUTTI_OK;
 }
 
-/* What the ports of one card have in common: the GUID, else the address of the card,
- * else nothing but themselves. */
+/* A number that the ports of one card share: the GUID, else the address of the card, else one
+ * of their own. */
 static uint64_t asic_of(const struct tti_build *build, uint32_t nic, const struct tti_net_info *net)
 {
 	const struct tti_node *node = &build->nodes.at[nic];
@@ -224,8 +224,8 @@ static uint64_t asic_of(const struct tti_build *build, uint32_t nic, const struc
 								  : UINT64_MAX - nic);
 }
 
-/* The next <net> of a <nic>, from `net` on: net="0" is another service of the same NIC,
- * with numbers of its own. */
+/* The first <net> from `net` on that is a port. One with net="0" is another service of the
+ * same NIC, with numbers of its own. */
 static const struct tti_xml *only_net(const struct tti_xml *net)
 {
 	while (net) {
@@ -322,8 +322,8 @@ static tutti_status add_nic(struct tti_build *build, const struct tti_xml *xml,
 	return add_nets(build, xml, node);
 }
 
-/* NCCL writes a net without a PCI function below every <cpu>: all of these are one, which
- * hangs on the lowest of them, as these come in order. */
+/* NCCL writes a net that has no PCI function below every <cpu>. All of these are one net,
+ * below the first <cpu> in the order of NUMA ids. */
 static tutti_status is_new_virtual(struct tti_build *build, const struct tti_xml *net,
 				   uint32_t host, bool *out)
 {
@@ -372,8 +372,8 @@ static tutti_status add_virtual_nics(struct tti_build *build, const struct tti_m
 
 static tutti_status add_below(struct tti_build *build, const struct tti_xml *xml, uint32_t parent);
 
-/* Broadcom's PEX 88000 (gen 4) and 89000 (gen 5) show one chip as a switch with switches
- * below it, whose uplinks are not there: ids and levels as NCCL 2.30 knows them. */
+/* Broadcom's PEX 88000 (gen 4) and 89000 (gen 5) show one chip as a switch with switches below
+ * it, whose uplinks do not exist. Ids and levels are as in NCCL 2.30. */
 static int chip_of(const struct tti_pci_info *pci, uint16_t level)
 {
 	const uint16_t part = pci->subsystem_device & 0xf000;
@@ -385,7 +385,7 @@ static int chip_of(const struct tti_pci_info *pci, uint16_t level)
 	return pci->device == 0xc030 && part == level << 12 ? 5 : 0;
 }
 
-/* Whether a switch is a part of the chip right above it. */
+/* Whether a switch is a part of the chip above it. */
 static bool is_part_of(const struct tti_build *build, const struct tti_xml *xml,
 		       const struct tti_pci_info *pci, uint32_t parent)
 {
@@ -393,13 +393,13 @@ static bool is_part_of(const struct tti_build *build, const struct tti_xml *xml,
 	const char *busid = tti_xml_get(xml->parent, "busid");
 	uint64_t number;
 
-	/* Not below a part that was taken for the chip already. */
+	/* Not if the parent in the document is such a part itself. */
 	return above->type == TTI_NODE_PCI && busid && tti_busid_parse(busid, &number) &&
 	       number == above->pci.busid && chip_of(&above->pci, 0) != 0 &&
 	       chip_of(&above->pci, 0) == chip_of(pci, 1);
 }
 
-/* A switch; or, as it carries nothing, whatever else may be on PCI. */
+/* A switch, or any other function, which carries no traffic. */
 static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xml,
 			       const struct tti_pci_info *pci, uint32_t parent, uint32_t *out)
 {
@@ -424,8 +424,8 @@ static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xm
 	return add_below(build, xml, *out);
 }
 
-/* Models of machines reuse bus ids: each is a device of its own, and what leads to the id
- * leads to the first, the one of `line`. Functions of a card that were put together made
+/* Modelled machines use a bus id several times. Each function is a device of its own, and
+ * links to the id lead to the first, that of `line`. Functions that were joined to a card have
  * no node. */
 static tutti_status note_twice(struct tti_build *build, const struct tti_xml *xml, uint32_t line,
 			       uint32_t node)
@@ -436,8 +436,8 @@ static tutti_status note_twice(struct tti_build *build, const struct tti_xml *xm
 			      "it has the bus id of the <pci> of line %u", line);
 }
 
-/* <gpu> and <nic> say what a function is; without them its class does, and what hangs
- * below it. One that has both is a switch with the others below. */
+/* <gpu> and <nic> say what a function is, else its class and its children do. A function that
+ * is a device and has other functions below it is a switch, with the device below it. */
 static tutti_status add_function(struct tti_build *build, const struct tti_xml *xml,
 				 uint32_t parent)
 {

@@ -8,7 +8,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* An array of the graph: n elements of nbytes, copied from `from` if there is any. */
+/* An array of the graph: n elements of nbytes, copied from `from` unless that is NULL. */
 static void *keep(struct tti_build *build, const void *from, size_t n, size_t nbytes)
 {
 	void *array = n > SIZE_MAX / 2 / nbytes ? NULL
@@ -65,7 +65,7 @@ static int by_name(const void *left, const void *right, void *context)
 	return order ? order : (*a > *b) - (*a < *b);
 }
 
-/* Whether `name` is one of the sorted ones. */
+/* Whether `name` is among the sorted names. */
 static bool is_taken(const struct tti_build *build, const uint32_t *order,
 		     const struct tti_node *like, const char *name)
 {
@@ -95,8 +95,8 @@ static bool same_name(const struct tti_node *a, const struct tti_node *b)
 	return a->type == b->type && a->host == b->host && strcmp(a->name, b->name) == 0;
 }
 
-/* The second "eth0" becomes "eth0#2", unless there is one. `names` are the new ones, as
- * the sorted ones are still needed. */
+/* The second "eth0" becomes "eth0#2", unless that exists. `names` gets the new names, since
+ * the old ones are still searched. */
 static tutti_status make_unique(struct tti_build *build, const uint32_t *order, const char **names)
 {
 	const char *text = NULL;
@@ -161,7 +161,7 @@ static tutti_status name_nodes(struct tti_build *build)
 	return status;
 }
 
-/* Only where hosts have to be told apart. */
+/* Only if hosts have to be told apart. */
 static tutti_status name_with_hosts(struct tti_build *build)
 {
 	for (size_t i = 0; i < build->nodes.n; i++) {
@@ -190,7 +190,8 @@ static bool same_ends(const struct tti_half *a, const struct tti_half *b)
 	return a->from == b->from && a->to == b->to && a->type == b->type;
 }
 
-/* NVLinks side by side add up; of others the document says one link twice. */
+/* NVLinks between the same ends add up. Other links between the same ends are one link that
+ * the document states twice. */
 static void merge(struct tti_build *build)
 {
 	struct tti_half *at = build->halves.at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which NUMA nodes share a socket, where nothing says so: by how many cores there are,
- * and how many the CPU's model has at most. */
+/* Assumes which NUMA nodes share a socket, where nothing says so, from the number of cores and
+ * the largest number of cores that the CPU's model has. */
 #include "topo/graph/build.h"
 
 #include <string.h>
@@ -9,10 +9,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* AMD and Intel cut a socket into as many NUMA nodes at most (NPS4, SNC4). */
+/* AMD and Intel cut a socket into at most so many NUMA nodes (NPS4, SNC4). */
 #define MAX_CUT 4
 
-/* No machine has more NUMA nodes; ids that are greater are no count of nodes. */
+/* No machine has more NUMA nodes, so a greater id does not say how many there are. */
 #define MAX_NODES 1024
 
 struct guess {
@@ -86,8 +86,9 @@ static tutti_status find_cores(struct guess *guess)
 	return failed ? tti_build_no_memory(guess->build) : TUTTI_OK;
 }
 
-/* The fewest sockets that have so many cores and NUMA nodes; two where cores say nothing.
- * Intel cuts a socket in two, and into more only of late: four nodes are two sockets. */
+/* The least number of sockets that have so many cores and NUMA nodes; two if the number of
+ * cores is not known. Intel has cut sockets in two, and into more only of late, so four nodes
+ * are two sockets. */
 static int count_sockets(const struct guess *guess, const struct tti_cpu_model *model)
 {
 	const bool intel = strcmp(cpu_of(guess, 0)->vendor, "GenuineIntel") == 0;
@@ -100,7 +101,7 @@ static int count_sockets(const struct guess *guess, const struct tti_cpu_model *
 
 		least = least > needed ? least : needed;
 	}
-	/* As many NUMA nodes in each; a file may lack the last ones. */
+	/* All sockets have the same number of NUMA nodes; a file may lack the last one. */
 	while (least < guess->nodes && guess->nodes % least && (guess->nodes + 1) % least)
 		least++;
 	return least < guess->nodes ? least : guess->nodes;

@@ -12,10 +12,10 @@
 #include "util/mem.h"
 #include "util/vec.h"
 
-/* How many names of what hangs below are listed. */
+/* At most so many names of children are listed. */
 #define MOST_NAMES 16
 
-/* GPUs and nets without a match, in a subtree. */
+/* The GPUs and nets in a subtree that have no match. */
 struct lost {
 	uint32_t ngpus, nnets;
 };
@@ -35,7 +35,7 @@ struct diff {
 
 /* -- What nodes are called ------------------------------------------------------------------ */
 
-/* The names of what hangs directly below and has one: "GPU0", "mlx5_0, mlx5_1". */
+/* The names of the children that have one: "GPU0", "mlx5_0, mlx5_1". */
 static size_t add_names(const struct tti_diff_tree *tree, uint32_t v, struct tti_strbuf *out)
 {
 	const struct tti_node *nodes = tree->graph->nodes;
@@ -76,7 +76,7 @@ static void add_node(const struct tti_diff_tree *tree, uint32_t v, struct tti_st
 		tti_words_text(node->name, out);
 }
 
-/* Where it hangs: " below PCI 0000:17:00.0 of CPU0". */
+/* The place of a node: " below PCI 0000:17:00.0 of CPU0". */
 static void add_place(const struct tti_diff_tree *tree, uint32_t v, struct tti_strbuf *out)
 {
 	const struct tti_graph *graph = tree->graph;
@@ -101,7 +101,7 @@ static void end_line(struct diff *diff)
 	diff->n++;
 }
 
-/* What both sides call it, if they agree; else both names. */
+/* The name of a node, and its name in B if that differs. */
 static void add_pair(struct diff *diff, uint32_t v)
 {
 	struct tti_strbuf in_a = { 0 }, in_b = { 0 };
@@ -142,7 +142,7 @@ static tutti_status count_lost(struct side *side)
 	return TUTTI_OK;
 }
 
-/* ", with 2 GPUs and 1 NIC port below", unless the name of the node tells. */
+/* ", with 2 GPUs and 1 NIC port below", unless the name of the node says so. */
 static void add_lost(const struct side *side, uint32_t v, struct tti_strbuf *out)
 {
 	const struct tti_graph *graph = side->tree.graph;
@@ -163,7 +163,7 @@ static void add_lost(const struct side *side, uint32_t v, struct tti_strbuf *out
 	tti_strbuf_add(out, " below");
 }
 
-/* A line for each node without a match, but not for what hangs below one. */
+/* A line for each node that has no match and whose parent has one. */
 static void only_in(struct diff *diff, const struct side *side)
 {
 	const struct tti_diff_tree *tree = &side->tree;
@@ -221,7 +221,7 @@ static void changed(struct diff *diff, uint32_t v, const struct tti_diff_fact *x
 	end_line(diff);
 }
 
-/* "mlx5_0" and "mlx5_1" are the same name, counted otherwise. */
+/* "mlx5_0" and "mlx5_1" are the same name with other numbers. */
 static bool same_stem(const char *a, const char *b)
 {
 	size_t na = strlen(a), nb = strlen(b);
@@ -268,7 +268,8 @@ static const char *const link_words[] = {
 	[TTI_LINK_PCI] = "PCI link", [TTI_LINK_SYS] = "SYS link", [TTI_LINK_NET] = "cable",
 };
 
-/* From a node to one that comes after it in A; of B: its matches, as A counts them. */
+/* A link that crosses the tree, from a node to one that comes after it in A. For a link of B
+ * the numbers are those of the matching nodes in A. */
 struct cross {
 	uint32_t to; /* in A */
 	const struct tti_topo_link *link;
@@ -310,7 +311,7 @@ static bool list_crosses(const struct tti_diff_tree *tree, uint32_t v, uint32_t 
 	return true;
 }
 
-/* "4 links, 80 GB/s", and both directions where they differ. */
+/* "4 links, 80 GB/s"; both directions if they differ. */
 static void add_link(const struct tti_graph *graph, const struct tti_topo_link *link,
 		     struct tti_strbuf *out)
 {

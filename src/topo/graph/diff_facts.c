@@ -36,7 +36,7 @@ static const char *yes_no(bool yes)
 	return yes ? "yes" : "no";
 }
 
-/* The link to its parent: as stated and as it counts. */
+/* The link to the parent: as the document states it, and the bandwidth that counts. */
 static void say_link(const struct tti_graph *graph, uint32_t v, struct tti_diff_facts *facts)
 {
 	const struct tti_node *node = &graph->nodes[v];

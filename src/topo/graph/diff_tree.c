@@ -70,7 +70,7 @@ static int by_slot(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Siblings stand by kind, then as the bus or the NUMA numbers go. */
+/* Siblings are in the order of type, then of bus ids or NUMA ids. */
 static struct slot slot_of(const struct tti_graph *graph, uint32_t v)
 {
 	struct slot slot = { .node = v };
@@ -134,7 +134,7 @@ static bool make_shape(struct tti_diff_tree *tree)
 
 /* -- Hashes --------------------------------------------------------------------------------- */
 
-/* The links that cross the tree, as a sum: in no order. */
+/* The sum over the links that cross the tree, which does not depend on their order. */
 static uint64_t hash_links(const struct tti_graph *graph, const struct tti_node *node)
 {
 	uint64_t sum = 0;
@@ -169,7 +169,7 @@ static bool is_named(const struct tti_graph *graph, uint32_t v)
 	       (graph->nodes[v].type == TTI_NODE_GPU || graph->nodes[v].type == TTI_NODE_NET);
 }
 
-/* From the bottom up. Until a node's turn comes, deep and label hold the sums of its
+/* From the bottom up. Until a node is reached, its deep and label hold the sums over its
  * children. */
 static bool hash_all(struct tti_diff_tree *tree)
 {
@@ -269,7 +269,7 @@ static int by_key(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The keys of those without a match, in order. */
+/* The keys of the nodes without a match, in order. */
 static uint32_t list_keys(const struct tti_diff_tree *tree, struct list list, key_fn key,
 			  struct key *out)
 {
@@ -289,7 +289,7 @@ static void pair(const struct matcher *m, uint32_t x, uint32_t y)
 	m->b->match[y] = x;
 }
 
-/* Of each key the first with the first, the second with the second, and so on. */
+/* Pair nodes of equal keys: the first with the first, the second with the second, and so on. */
 static void join(const struct matcher *m, struct list a, struct list b, key_fn key)
 {
 	const uint32_t na = list_keys(m->a, a, key, m->of_a);
@@ -334,7 +334,7 @@ static void match_children(const struct matcher *m, uint32_t x, uint32_t y)
 	join(m, a, b, type_key);
 }
 
-/* What can be put elsewhere; GPUs, ports and host endpoints go with what they are on. */
+/* Whether a node can move by itself. GPUs, ports and HOSTs move with their device. */
 static bool is_movable(const struct tti_diff_tree *tree, uint32_t v)
 {
 	const enum tti_node_type type =
@@ -361,7 +361,7 @@ static void match_below(const struct matcher *m)
 			match_children(m, m->a->order[i], m->a->match[m->a->order[i]]);
 }
 
-/* What is left, wherever it hangs: it was moved. */
+/* Match the nodes that are left, wherever they hang: these were moved. */
 static bool match_moved(const struct matcher *m)
 {
 	uint32_t *of_a = tti_calloc(m->a->n, sizeof(*of_a));

@@ -41,7 +41,7 @@ static bool may_link(enum tti_link_type type, enum tti_node_type a, enum tti_nod
 	return false;
 }
 
-/* What a node must hang on, and by which link. */
+/* The node that a node must hang below, and the link between them. */
 static bool may_hang(enum tti_node_type type, enum tti_node_type parent)
 {
 	switch (type) {
@@ -200,8 +200,8 @@ static tutti_status check_links_of(const struct tti_graph *graph, uint32_t at, u
 
 /* -- Lists ------------------------------------------------------------------------------- */
 
-/* By host and name, each once: so names are unique, and nothing is missing if the
- * numbers add up. */
+/* Nodes are in the order of host and name, and each is there once. So names are unique, and
+ * none is missing if the numbers add up. */
 static tutti_status check_types(const struct tti_graph *graph)
 {
 	uint64_t n = 0;

@@ -9,9 +9,9 @@
 
 /* -- PCI --------------------------------------------------------------------------- */
 
-/* GB/s of one lane. Half of what the wire signals in gen 1, three quarters of it from
- * gen 3 on: coding, packet headers and flow control of devices that talk to each
- * other. These are the figures that NCCL plans with. Gen 7 follows the same rule. */
+/* GB/s of one lane: half of the signalling rate in gen 1, three quarters of it from gen 3 on.
+ * The rest is coding, packet headers and flow control between devices. NCCL has the same
+ * figures; gen 7 follows the same rule. */
 static const struct {
 	double gts, lane_gbps;
 } pci_generations[] = {
@@ -47,9 +47,9 @@ double tti_model_pci_gbps(double gts, int width)
 
 /* -- GPU to GPU -------------------------------------------------------------------- */
 
-/* NVLink by compute capability, from it on until the next: payload of one link as NCCL
- * plans with it, 20 of 25 GB/s of the wire from Volta on, 40.1 of 50 for Blackwell. GA10x
- * (86) has half of the lanes in a link. */
+/* NVLink by compute capability, each row until the next: the payload of one link as in NCCL,
+ * 20 of 25 GB/s of the wire from Volta on, 40.1 of 50 for Blackwell. A link of GA10x (86) has
+ * half of the lanes. */
 static const struct {
 	int sm;
 	double gbps;

@@ -27,7 +27,7 @@ static enum maker maker_of(const char *arch, const char *vendor)
 
 	if (!arch)
 		return UNKNOWN;
-	/* Kernels have several names for one architecture. */
+	/* Names of architectures in kernels and documents. */
 	if (strncmp(arch, "ppc64", 5) == 0)
 		return POWER;
 	if (strcmp(arch, "arm64") == 0 || strcmp(arch, "aarch64") == 0)
@@ -40,7 +40,7 @@ static enum maker maker_of(const char *arch, const char *vendor)
 	return X86;
 }
 
-/* What NCCL 2.30 plans with between sockets, from this family and model on. */
+/* The GB/s that NCCL 2.30 assumes between sockets, from this family and model on. */
 static const struct {
 	enum maker maker;
 	int family, model;
@@ -53,8 +53,8 @@ static const struct {
 	{ UNKNOWN, -1, -1, 6 },
 };
 
-/* Latencies and what NUMA nodes of one socket get of its mesh are estimates. What
- * devices get between sockets is what NCCL plans with, where that is 0. */
+/* Latencies, and the bandwidth between NUMA nodes of one socket, are estimates. Where the
+ * bandwidth between sockets is 0 here, the figure of NCCL counts. */
 struct pace {
 	double inter_gbps, inter_ns, intra_gbps, intra_ns, mem_ns;
 };
@@ -62,8 +62,8 @@ static const struct pace intel_ring = { 0, 80, 40, 15, 90 }; /* up to Broadwell 
 static const struct pace intel_mesh = { 0, 80, 60, 15,
 					90 }; /* Skylake to Ice Lake, and client CPUs */
 static const struct pace intel_tiles = { 0, 120, 80, 20, 110 }; /* Sapphire Rapids */
-/* UPI of 20 and 24 GT/s: what NCCL counts for Emerald Rapids, which it takes Granite
- * Rapids and Sierra Forest for no kin of. */
+/* UPI of 20 and 24 GT/s: the figure that NCCL has for Emerald Rapids. NCCL does not count
+ * Granite Rapids and Sierra Forest among these. */
 static const struct pace intel_upi2 = { 40, 120, 80, 20, 100 };
 static const struct pace zen = { 0, 110, 48, 20, 100 };
 static const struct pace zen4 = { 0, 110, 64, 20, 110 };
@@ -76,9 +76,9 @@ static const struct pace arm = { 0, 150, 40, 40, 120 };
 static const struct pace grace = { 75, 150, 150, 40, 120 };
 static const struct pace unknown = { 0, 150, 20, 50, 100 };
 
-/* Three quarters of the peak of a socket's memory channels, of so many MT/s and 8 bytes. */
+/* Three quarters of the peak of the memory channels of a socket: so many MT/s of 8 bytes. */
 #define DDR(channels, mts) ((channels) * (mts)*8e-3 * 0.75)
-/* The same of a memory whose peak is stated in GB/s. */
+/* The same for memory whose peak is stated in GB/s. */
 #define PEAK(gbps)         ((gbps)*0.75)
 
 /* What no data sheet says. */
@@ -86,8 +86,8 @@ static const struct pace unknown = { 0, 150, 20, 50, 100 };
 
 #define ANY INT_MAX
 
-/* The first line that fits counts. Where the number of cores is 0, nothing is concluded
- * from how many there are. */
+/* The first line that matches counts. Where the number of cores is 0, the number of cores of a
+ * machine does not say how many sockets it has. */
 static const struct cpu_line {
 	enum maker maker;
 	int family, from, to; /* models, both included; family -1: any */
@@ -147,7 +147,7 @@ static const struct cpu_line {
 	{ AMD, 26, 0x70, 0x77, DDR(4, 8000), 16, &zen4, "AMD Zen 5 (Strix Halo)" },
 	{ AMD, 25, 0x18, 0x1f, DDR(8, 5200), 96, &zen4, "AMD Zen 4 (Storm Peak)" },
 	{ AMD, 25, 0x10, 0x17, DDR(12, 4800), 96, &zen4, "AMD Zen 4 (Genoa)" },
-	/* Its GPU gets 5300 GB/s of the same memory, its cores what three dies of them ask
+	/* The GPU gets 5300 GB/s of the same memory, the cores what their three dies can ask
 	 * for. */
 	{ AMD, 25, 0x90, 0x9f, GUESS(200), 24, &zen4, "AMD Zen 4 (MI300A)" },
 	{ AMD, 25, 0xa0, 0xaf, DDR(12, 4800), 128, &zen4, "AMD Zen 4c (Bergamo, Siena)" },
@@ -196,9 +196,9 @@ static const struct cpu_line {
 	{ UNKNOWN, -1, -1, ANY, GUESS(60), 0, &unknown, "unknown" },
 };
 
-/* CPUs that a GPU hangs on by C2C: files of NCCL name no Arm CPU, but there is one for
- * each compute capability. Memory of Grace: STREAM of Schieffer et al., "Harnessing
- * Integrated CPU-GPU System Memory for HPC: A First Look into Grace Hopper", 2024. */
+/* CPUs that a GPU is on by C2C. Files of NCCL do not name Arm CPUs, but each compute
+ * capability has one CPU. Memory of Grace: STREAM of Schieffer et al., "Harnessing Integrated
+ * CPU-GPU System Memory for HPC: A First Look into Grace Hopper", 2024. */
 static const struct {
 	int from, to; /* compute capability */
 	struct cpu_line is;
@@ -207,8 +207,8 @@ static const struct {
 	{ 121, 121, { ARM, 0, 0, 0, DDR(4, 8533), 20, &arm, "NVIDIA GB10" } },
 };
 
-/* NCCL writes what CPUID says as base family + 16 * extended family, where the sum of the
- * two is meant: 175 for 25. Only base family 15 has an extended one. */
+/* NCCL writes base family + 16 * extended family of CPUID instead of their sum: 175 for 25.
+ * Only base family 15 has an extended one. */
 static int true_family(enum maker maker, int family)
 {
 	if (maker == ARM || maker == POWER || family <= 15 || (family & 15) != 15)

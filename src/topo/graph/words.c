@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By the first bytes of the class code; the longer prefix stands first. */
+/* Names by the first bytes of the class code; longer prefixes come first. */
 static const struct {
 	uint32_t prefix;
 	unsigned shift;
@@ -65,7 +65,7 @@ void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX])
 		snprintf(buf, TTI_WORDS_MAX, "%s", kind);
 }
 
-/* 8 GT/s is generation 3; 0: not stated or none of them. */
+/* 8 GT/s is generation 3; 0: the speed is not stated, or is none of these. */
 static int generation(double gts)
 {
 	static const double speeds[] = { 2.5, 5, 8, 16, 32, 64, 128 };
@@ -105,7 +105,7 @@ void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX])
 		snprintf(buf, TTI_WORDS_MAX, "%g Gb/s", (double)mbps / 1000);
 }
 
-/* A list of CPUs under construction. Single ones wait for others of the same stride. */
+/* A list of CPUs under construction. Single CPUs wait for others at the same stride. */
 struct cpu_list {
 	struct tti_strbuf *out;
 	size_t begin;
@@ -123,7 +123,7 @@ static void add_item(struct cpu_list *list, size_t first, size_t last, size_t st
 		tti_strbuf_addf(list->out, ":%zu", stride);
 }
 
-/* From four on they are written as taskset takes them, "0-62:2". */
+/* Four or more single CPUs are written as taskset reads them, "0-62:2". */
 static void flush_singles(struct cpu_list *list)
 {
 	if (list->n >= 4)
@@ -178,7 +178,7 @@ void tti_words_cpus(const char *mask, struct tti_strbuf *out)
 	flush_singles(&list);
 }
 
-/* The number at the end of a name; *stem_out: what precedes it. -1: none. */
+/* The number at the end of a name, -1: none; *stem_out: the length of the rest. */
 static long number_of(const char *name, size_t *stem_out)
 {
 	size_t stem = strlen(name);
@@ -186,7 +186,7 @@ static long number_of(const char *name, size_t *stem_out)
 	while (stem && isdigit((unsigned char)name[stem - 1]))
 		stem--;
 	*stem_out = stem;
-	/* What is longer is no count, and 007 would be printed as 7. */
+	/* A longer number is no count, and 007 would be printed as 7. */
 	if (!name[stem] || strlen(name + stem) > 9 || (name[stem] == '0' && name[stem + 1]))
 		return -1;
 	return strtol(name + stem, NULL, 10);
@@ -211,7 +211,8 @@ void tti_words_names(const char *const *names, size_t n, struct tti_strbuf *out)
 	}
 }
 
-/* One that a terminal would obey: also those that UTF-8 writes in two bytes. */
+/* The bytes of a control character, which a terminal would obey; 0: none. UTF-8 has some of
+ * two bytes. */
 static size_t control_at(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What vendors and devices on PCI are called. */
+/* Names of vendors and devices on PCI. */
 #include "topo/graph/words.h"
 
 #include <stddef.h>

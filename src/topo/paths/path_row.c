@@ -31,7 +31,7 @@ static struct tti_path_reach reach_by(const struct tti_graph *graph, const uint3
 	return reach;
 }
 
-/* A NET is there already: what counts is its link. */
+/* A NET is at the network itself: only its link counts. */
 static struct tti_path_reach reach_of_net(const struct tti_graph *graph, uint32_t net)
 {
 	const struct tti_node *node = &graph->nodes[net];

@@ -10,26 +10,25 @@
 #include "util/mem.h"
 #include "util/vec.h"
 
-/* A search over (node, state): the state says how the node was reached, as far as the
- * type of a way and where it may lead depend on it.
+/* A search over (node, state). The state says how a path reached the node, as far as the type of
+ * the path and where it may lead depend on that.
  *
- * A label is a way from the source to a (node, state). Labels are made in rounds, one per
- * hop. Of two ways to the same (node, state), A beats B if A is not narrower and comes not
- * after B in the order (hops, latency, nodes on the way). Whatever B is continued by, A can
- * be continued by too, and A's continuation then beats B's: so a beaten label is dropped.
- * A best way is therefore found although a part of it need not be best: a narrow label
- * that is early and a wide one that is late are both kept, as a way that has a narrow
- * link elsewhere wants the early one.
+ * A label is a path from the source to a (node, state). Labels are made in rounds, one per hop.
+ * Of two paths to the same (node, state), A beats B if A is not narrower and does not come after
+ * B in the order (hops, latency, nodes on the path). Each continuation of B is also one of A, and
+ * A's then beats B's: so a beaten label is dropped. A best path is found although a part of it
+ * need not be best. A narrow label that is early and a wide one that is late are both kept,
+ * because a path with a narrow link elsewhere needs the early one.
  *
- * Ways may visit a node twice here, but a best one does not: for any two states in which
- * a node can be reached on one way, all that is permitted from the later one is permitted
- * from the earlier one too and ends in the same or a lower type; cutting the circle out
- * gives a way of no higher type, no less width and fewer hops.
+ * Paths may visit a node twice here, but a best one does not. Take any two states in which one
+ * path can reach a node. All that is permitted from the later state is also permitted from the
+ * earlier one, and ends in the same or a lower type. Without the circle, the path has no higher
+ * type, no less bandwidth and fewer hops.
  *
- * Rounds make their labels in the order of the nodes on their ways: the labels of the last
- * round in their order, from each the links in the order of their ends (first those to
- * endpoints, which nothing goes on from). So among equal ways the first one made is the one
- * with the smallest sequence of nodes. */
+ * A round makes its labels in the order of the nodes on their paths: it takes the labels of
+ * the last round in their order, and from each the links in the order of their ends (first
+ * those to endpoints, from which no path goes on). So among equal paths the first one made has
+ * the smallest sequence of nodes. */
 
 #define NONE UINT32_MAX
 
@@ -69,8 +68,8 @@ struct tti_path_search {
 	const struct tti_graph *graph;
 	bool nvb, from_nic;
 	uint32_t *order; /* place of a node by host, type and name */
-	/* edges[first_edge[node] .. first_edge[node + 1]) leave a node, in the order of where
-	 * they end, but those to its endpoints, before first_inner[node], come first. */
+	/* edges[first_edge[node] .. first_edge[node + 1]) leave a node, in the order of their
+	 * ends. Those to its endpoints, before first_inner[node], come first. */
 	struct edge *edges;
 	uint32_t *first_edge, *first_inner;
 	struct place *places;
@@ -224,7 +223,7 @@ static bool push(struct tti_path_search *search, const struct label *label)
 	return tti_vec_push(&search->labels, *label);
 }
 
-/* A way to an endpoint: kept if it is the best so far. An earlier one has not more hops. */
+/* A path to an endpoint is kept if it is the best so far. An earlier one has no more hops. */
 static bool reach_endpoint(struct tti_path_search *search, const struct label *label,
 			   uint32_t round)
 {
@@ -246,8 +245,8 @@ static bool reach_endpoint(struct tti_path_search *search, const struct label *l
 	return push(search, label);
 }
 
-/* Drop labels of this round that the new one, made after them, beats. false: one of them
- * beats it. */
+/* Drop labels of this round that the new one beats, which is made after them. false: one of
+ * them beats the new one. */
 static bool beats_others(struct tti_path_search *search, const struct place *place,
 			 const struct label *label)
 {
@@ -352,7 +351,7 @@ static bool all_rounds(struct tti_path_search *search)
 	return true;
 }
 
-/* Runs and rounds that a place remembers must not come again. */
+/* The numbers of runs that places remember must not come again. */
 static void begin(struct tti_path_search *search)
 {
 	search->labels.n = 0;

@@ -73,7 +73,7 @@ enum tti_path_hop tti_path_state_hop(const struct tti_graph *graph,
 
 	switch (link->type) {
 	case TTI_LINK_LOC:
-		/* Between what PCI joins it is a PCI link that is never the limit. */
+		/* Between devices on PCI it is a PCI link that is never the limit. */
 		if (hop_of_end(from, to) == TTI_HOP_NONE)
 			return hop_of_pci(from, to);
 		return hop_of_end(from, to);

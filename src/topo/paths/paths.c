@@ -8,7 +8,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* A table that takes longer than this, some tenths of a second, is not made either. */
+/* A table that takes more steps than this, some tenths of a second, is not made. */
 #define TABLE_STEPS UINT64_C(20000000)
 
 /* The paths from one endpoint. */
@@ -74,7 +74,7 @@ static tutti_status fill_table(struct tti_paths *paths, struct tti_path_rows *ro
 	return TUTTI_OK;
 }
 
-/* paths->at stays NULL if it would be too large. */
+/* paths->at stays NULL if the table would be too large. */
 static tutti_status make_table(struct tti_paths *paths, struct tti_path_rows *rows)
 {
 	tti_path_hops hops = { 0 };

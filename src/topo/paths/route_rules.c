@@ -8,7 +8,7 @@
 
 #define UNKNOWN (TTI_NODE_NONE - 1)
 
-/* What PCI to PCI traffic gets of a link if it crosses an Intel root complex. */
+/* The share of a link that PCI to PCI traffic gets if it crosses an Intel root complex. */
 #define OVERHEAD_SHARE (5.0F / 6)
 
 /* -- What depends on no pair --------------------------------------------------------------- */
@@ -23,8 +23,8 @@ static void find_overheads(struct tti_route_rules *rules, const struct tti_graph
 	}
 }
 
-/* NETs are at one place if the first node above them that has GPUs below it is the same:
- * those choose among the same GPUs. */
+/* NETs are at one place if the first node above them that has GPUs below it is the same. These
+ * NETs choose among the same GPUs. */
 static void find_turns(struct tti_route_rules *rules, const struct tti_graph *graph,
 		       bool *above_gpu, uint32_t *count)
 {
@@ -64,7 +64,7 @@ static bool prepare(struct tti_route_rules *rules, const struct tti_graph *graph
 	return above_gpu && count && rules->overhead && rules->turn && rules->nearby;
 }
 
-/* On machines of AMD with one or two GPUs there is nothing in between that would suffer. */
+/* On AMD machines with one or two GPUs, direct access across CPUs disturbs nothing else. */
 static bool is_small_amd(const struct tti_graph *graph)
 {
 	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++) {
@@ -116,8 +116,8 @@ static bool is_better(const struct tti_path *a, const struct tti_path *b)
 	return a->type < b->type || (a->type == b->type && a->bw_gbps > b->bw_gbps);
 }
 
-/* Of the nodes of a type on the same host those with the best path from `from`: the
- * turn-th of them, in a circle, in *out; NONE if there is none. */
+/* *out: the nodes of a type on the same host to which `from` has the best path take turns, and
+ * this is the turn-th of them; NONE: there is none. */
 static bool find_near(const struct tti_route_rules *rules, uint32_t from, enum tti_node_type type,
 		      uint32_t turn, uint32_t *out)
 {
@@ -191,7 +191,7 @@ static bool join(const struct tti_route_rules *rules, uint32_t from, uint32_t vi
 	return true;
 }
 
-/* Through the memory of the HOST nearest to a GPU; without one, what the wires have. */
+/* Through the memory of the HOST nearest to a GPU; as the wires run if there is none. */
 static bool bounce(struct tti_route_rules *rules, uint32_t from, uint32_t to, uint32_t gpu,
 		   enum tti_route_why why, struct tti_route *out)
 {
@@ -205,7 +205,7 @@ static bool bounce(struct tti_route_rules *rules, uint32_t from, uint32_t to, ui
 
 /* -- GPU to GPU ---------------------------------------------------------------------------- */
 
-/* PCI to PCI through a root complex that is slow at it. */
+/* PCI to PCI traffic through a root complex that is slow at it. */
 static bool add_overhead(const struct tti_route_rules *rules, uint32_t from, uint32_t to,
 			 const struct tti_path *path, struct tti_route *out)
 {
@@ -279,8 +279,8 @@ static bool may_read(const struct tti_route_rules *rules, uint32_t gpu)
 	       has_nvlink_peer(graph, gpu);
 }
 
-/* WIRED: the NIC may reach the GPU's memory. P2C goes through the CPU, but not through its
- * memory. */
+/* WIRED: the NIC may reach the memory of the GPU. P2C goes through the CPU, but not through
+ * the memory of the CPU. */
 static enum tti_route_why judge_gdr(const struct tti_route_rules *rules, uint32_t gpu, uint32_t net,
 				    const struct tti_path *path, bool sends)
 {
@@ -297,7 +297,7 @@ static enum tti_route_why judge_gdr(const struct tti_route_rules *rules, uint32_
 	return TTI_ROUTE_WIRED;
 }
 
-/* Whether `peer` shall hand over what `gpu` sends to a NIC. */
+/* Whether data for a NIC shall go through `peer`. */
 static bool is_worth(const struct tti_route_rules *rules, const struct tti_path *own,
 		     const struct tti_path *to_peer, const struct tti_path *from_peer,
 		     uint32_t peer, uint32_t net)

@@ -13,8 +13,8 @@
 struct tti_routes_lazy {
 	pthread_mutex_t lock; /* of all below, where there is no table */
 	struct tti_route_rules rules;
-	/* Of each endpoint, NULL: not asked for. Of a route that was made the bandwidth or the
-	 * type is not 0; it does not change any more. */
+	/* A row for each endpoint, NULL: not asked for. A route that was made has a bandwidth
+	 * or a type that is not 0, and does not change any more. */
 	struct tti_route **row;
 };
 

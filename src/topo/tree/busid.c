@@ -14,7 +14,7 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* min to max digits at *text, which moves behind them; false: not so many. */
+/* Read min to max digits at *text, and move *text behind them. false: there are not so many. */
 static bool digits(const char **text, int min, int max, uint64_t *out)
 {
 	int n = 0;

@@ -6,7 +6,7 @@
 #include "util/hash.h"
 #include "util/mem.h"
 
-/* The slot of a string, or the free one where it would stand. */
+/* The slot of a string, or the free slot for it. */
 static size_t slot_of(const struct tti_intern *set, const void *bytes, size_t nbytes, uint64_t hash)
 {
 	size_t slot = (size_t)hash & (set->nslots - 1);
@@ -21,7 +21,7 @@ static size_t slot_of(const struct tti_intern *set, const void *bytes, size_t nb
 	return slot;
 }
 
-/* Twice the slots, before they are half full. */
+/* Double the slots before more than half are in use. */
 static bool widen(struct tti_intern *set)
 {
 	const size_t nslots = set->nslots ? set->nslots * 2 : 16;

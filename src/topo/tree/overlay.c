@@ -15,7 +15,7 @@ struct dev {
 	int64_t number;
 };
 
-/* The result is a copy of `over`, in which the pairs are, and grows. */
+/* The result starts as a copy of `over` and grows. The pairs are of this copy and `under`. */
 struct build {
 	struct tti_overlay_pairs pairs;
 	const struct tti_xml_doc *under;
@@ -56,7 +56,7 @@ static struct dev dev_of(const struct build *build, const struct tti_xml_doc *do
 	return dev;
 }
 
-/* The devs of a document's nets, into build->devs if it is `over`. */
+/* Count the devs of the nets of a document; those of `over` go into build->devs. */
 static bool count_devs(struct build *build, const struct tti_xml_doc *doc)
 {
 	for (const struct tti_xml *node = doc->root; node; node = tti_schema_walk(node)) {
@@ -75,7 +75,7 @@ static bool count_devs(struct build *build, const struct tti_xml_doc *doc)
 	return true;
 }
 
-/* The hash that `under` gives the host, else that of `over`; a CPU that has it in other
+/* Set the host_hash of `under`, else that of `over`. A CPU that has the same number in other
  * words keeps them. */
 static bool set_host(struct build *build, struct tti_xml *cpu, const struct tti_overlay_host *host)
 {
@@ -87,7 +87,7 @@ static bool set_host(struct build *build, struct tti_xml *cpu, const struct tti_
 	       tti_xml_setf(build->out, cpu, "host_hash", "0x%" PRIx64, hash);
 }
 
-/* A dev that the file gave to another net is not taken from `under`. */
+/* Take the dev from `under`, unless the file gave it to another net. */
 static bool fill_dev(struct build *build, struct tti_xml *net, const struct tti_xml *under)
 {
 	const struct dev dev = dev_of(build, build->under, under);
@@ -98,7 +98,7 @@ static bool fill_dev(struct build *build, struct tti_xml *net, const struct tti_
 	return tti_xml_append_attr(build->out, net, "dev", tti_xml_get(under, "dev"));
 }
 
-/* The figures of one vendor's CPU say nothing of another's. */
+/* The family and model of one vendor mean nothing for a CPU of another. */
 static bool is_of_other_vendor(const struct tti_xml *node, const struct tti_xml *under,
 			       const char *name)
 {
@@ -112,7 +112,8 @@ static bool is_of_other_vendor(const struct tti_xml *node, const struct tti_xml 
 	return a && b && strcmp(a, b) != 0;
 }
 
-/* What `node` lacks. Sorted names first: an element may have very many. */
+/* Fill in the attributes that `node` lacks. Names are sorted first, since an element may have
+ * very many. */
 static bool fill(struct build *build, struct tti_xml *node, const struct tti_xml *under)
 {
 	const size_t n = node->nattrs, nbytes = n * sizeof(*node->attrs);
@@ -138,7 +139,7 @@ static bool fill(struct build *build, struct tti_xml *node, const struct tti_xml
 	return good;
 }
 
-/* A CPU of which `under` knows nothing is of the make of its others. */
+/* A CPU that `under` lacks gets the make of the first CPU of `under`. */
 static bool fill_make(struct build *build, struct tti_xml *cpu, const struct tti_xml *under)
 {
 	static const char *const make[] = { "arch", "vendor", "familyid", "modelid" };
@@ -170,7 +171,7 @@ static bool is_emptied(const struct build *build, const struct tti_xml *nic)
 	return !child;
 }
 
-/* An element of `under` alone, and all below it that has no other place. */
+/* Keep an element of `under` alone, and all below it that has no other place. */
 static bool keep(struct build *build, struct tti_xml *parent, const struct tti_xml *under)
 {
 	struct tti_xml *node;
@@ -243,7 +244,7 @@ static bool fill_pairs(struct build *build)
 	return true;
 }
 
-/* Not of the roots, whose children are CPUs. */
+/* Without the roots, whose children are CPUs. */
 static bool keep_in_pairs(struct build *build)
 {
 	for (size_t i = 1; i < build->pairs.list.n; i++) {

@@ -6,7 +6,7 @@
 
 #include "util/error.h"
 
-/* An element and what it is known by: equal ones of two documents are the same, the
+/* An element and its identity. Elements of equal identity in two documents are pairs: the
  * first with the first, the second with the second. */
 struct item {
 	const char *element;
@@ -64,7 +64,7 @@ static bool push_pair(struct tti_overlay_pairs *pairs, struct item *over, struct
 	return tti_vec_push(&pairs->list, pair);
 }
 
-/* Pair what is equal, and not paired yet. */
+/* Pair equal elements that are not in a pair yet. */
 static bool join(struct tti_overlay_pairs *pairs, struct items *over, struct items *under)
 {
 	size_t o = 0, u = 0;
@@ -206,8 +206,8 @@ enum keying {
 	BY_DEV_AND_PORT,
 };
 
-/* The nets that can be known by such a key, and those alone that lack the other, if
- * `lacking`: the port of a name, the name of a dev. */
+/* Select the nets that have such a key. `lacking`: only those without the other attribute,
+ * which is the port for a name, and the name for a dev. */
 static bool select_nets(const struct tti_xml_doc *doc, const struct items *from, enum keying keying,
 			bool lacking, struct items *out)
 {
@@ -285,7 +285,7 @@ static bool is_global(const struct tti_xml *node)
 	return tti_xml_is(node, "cpu") || tti_xml_is(node, "pci") || tti_xml_is(node, "net");
 }
 
-/* A NIC below a CPU is known by its first net, others by their place. */
+/* The identity of a NIC below a CPU is its first net, that of others their place. */
 static const char *name_of_nic(const struct tti_xml *nic)
 {
 	return tti_xml_is(nic->parent, "cpu") ? name_of(tti_xml_find(nic, "net", NULL, NULL)) : "";
@@ -312,7 +312,7 @@ static bool collect_children(const struct tti_xml *parent, struct items *out)
 	return true;
 }
 
-/* The list of pairs grows while it is worked off. */
+/* The list of pairs grows in this loop. */
 static bool join_children(struct tti_overlay_pairs *pairs)
 {
 	struct items a = { 0 }, b = { 0 };

@@ -29,8 +29,8 @@ enum kind {
 	LIST,  /* "10,21": numbers                                */
 };
 
-/* What is not listed is text, or nobody's, and may be anything: link_speed, say, is
- * "32.0 GT/s PCIe" on a good day and "Unknown" on others. */
+/* An attribute that is not listed is text or unknown, and may be anything. For example,
+ * link_speed is "32.0 GT/s PCIe", but also "Unknown". */
 static const struct rule {
 	const char *element, *attr;
 	enum kind kind;
@@ -326,8 +326,8 @@ static bool is_below(const struct tti_xml *node, const struct tti_xml *above)
 	return node;
 }
 
-/* The first <cpu> of the document that has the host and number of one before it: what
- * hangs on which of them can not be told apart. All else may be there twice. */
+/* Refuse a <cpu> with the host and number of one before it, the first such in the document,
+ * since their devices could not be told apart. All other elements may be there twice. */
 static tutti_status check_unique(const struct tti_xml_doc *doc, const struct idents *idents)
 {
 	const struct ident *again = NULL, *first = NULL;
@@ -364,7 +364,7 @@ static const struct tti_xml *find(const struct idents *idents, const struct iden
 	return low < idents->n && compare(&idents->at[low], key) == 0 ? idents->at[low].node : NULL;
 }
 
-/* A switch is linked to another one, never to what hangs above or below it. */
+/* A switch is linked to another switch, never to a node above or below it. */
 static tutti_status check_links(const struct tti_xml_doc *doc, const struct idents *idents)
 {
 	for (size_t i = idents->n; i > 0 && idents->at[i - 1].thing == LINK; i--) {

@@ -7,8 +7,8 @@
 #include "topo/tree/schema.h"
 #include "util/error.h"
 
-/* What is a host's own: who it is, how its parts are called in the world, where its
- * cables end, what was measured; and how much memory a node has, which firmware makes a
+/* What is a host's own: its name, the serial numbers and addresses of its parts, where its
+ * cables end, and what was measured; also how much memory a node has, which firmware makes a
  * little different from boot to boot. */
 static const char *const own_attrs[] = {
 	"guid",         "host_hash",     "rank",         "serial",
@@ -36,7 +36,7 @@ uint32_t tti_strip_host_of(struct tti_strip_hosts *hosts, const struct tti_xml *
 
 bool tti_strip_is_own(const struct tti_xml *node, const char *attr)
 {
-	if (!node->parent) /* <system> may carry anything, of which the version counts */
+	if (!node->parent) /* <system> may have any attributes; only the version counts */
 		return strcmp(attr, "version") != 0;
 	for (size_t i = 0; i < sizeof(own_attrs) / sizeof(own_attrs[0]); i++)
 		if (own_attrs[i][0] == attr[0] && strcmp(own_attrs[i], attr) == 0)
@@ -44,7 +44,7 @@ bool tti_strip_is_own(const struct tti_xml *node, const char *attr)
 	return false;
 }
 
-/* Which host a CPU belongs to stays, as a number. */
+/* The host of a CPU stays, as a number. */
 static bool copy_attrs(struct tti_xml_doc *doc, struct tti_xml *to, const struct tti_xml *from,
 		       struct tti_strip_hosts *hosts)
 {

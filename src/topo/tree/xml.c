@@ -47,7 +47,7 @@ void tti_xml_make_legal(char *text)
 
 /* -- Documents -------------------------------------------------------------------- */
 
-/* A copy that all of one name share, while no other of its hash comes. */
+/* A copy of a name that is shared, until another name of the same hash comes. */
 static const char *keep_name(struct tti_xml_doc *doc, const char *name)
 {
 	const char **slot = &doc->names[tti_hash_bytes(name, strlen(name)) % TTI_XML_NAMES];
@@ -146,8 +146,8 @@ static void append(struct tti_xml *node, struct tti_xml *parent)
 	parent->last = node;
 }
 
-/* A node and all below it; `places`: with line and column. Not by recursion: a tree
- * that was built, not read, may be of any depth. */
+/* Copy a node and all below it; `places`: with line and column. Not by recursion: a tree that
+ * was built, not read, may be of any depth. */
 static struct tti_xml *copy_tree(struct tti_xml_doc *doc, const struct tti_xml *from, bool places)
 {
 	struct tti_xml *top = copy_node(doc, from), *to = top;

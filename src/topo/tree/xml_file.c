@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A topology from a file, and what a file is that holds none. */
+/* Reads a topology from a file, and says what a file is that has none. */
 #include "topo/tree/xml.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include "util/file.h"
 #include "util/mem.h"
 
-/* What a topology is, after the word for what was given instead. */
+/* Said after what the file is instead. */
 #define WANTED                                                                                 \
 	", not a topology: that is XML that begins with <system>, as NCCL_TOPO_DUMP_FILE and " \
 	"`tutti "                                                                              \
@@ -47,7 +47,7 @@ static struct text skip_to(struct text text, const char *end)
 	return skip(text, found ? (size_t)(found - text.at) + strlen(end) : text.n);
 }
 
-/* The name of what is declared as the root, or is it. */
+/* The text from the name of the root on, as declared or as it stands. */
 static struct text find_root(struct text text)
 {
 	for (;;) {
@@ -103,7 +103,7 @@ static tutti_status refuse_packed(struct text text, const char *path)
 	return TUTTI_OK;
 }
 
-/* What people mistake for a topology, told apart from one that is damaged. */
+/* Refuse files that people mistake for a topology, in other words than one that is damaged. */
 static tutti_status refuse_other(struct text text, const char *path)
 {
 	struct text root;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From text and files to a tree of elements, with expat. */
+/* Reads text into a tree of elements, with expat. */
 #include "topo/tree/xml.h"
 
 #include <expat.h>
@@ -27,7 +27,7 @@ static void stop(struct reader *reader, tutti_status st)
 	XML_StopParser(reader->parser, XML_FALSE);
 }
 
-/* Because of what is `skip` characters behind the place where the parser is. */
+/* The reason is `skip` characters behind the place of the parser. */
 TUTTI_PRINTF(3, 4) static void refuse(struct reader *reader, int skip, const char *fmt, ...)
 {
 	const unsigned long line = XML_GetCurrentLineNumber(reader->parser);
@@ -78,7 +78,7 @@ static void on_start(void *data, const XML_Char *name, const XML_Char **attrs)
 		no_memory(reader);
 		return;
 	}
-	/* expat has seen to it that no two have one name. */
+	/* expat refuses two attributes of one name. */
 	for (; *attrs; attrs += 2)
 		if (!tti_xml_append_attr(reader->doc, node, attrs[0], attrs[1])) {
 			no_memory(reader);
@@ -211,7 +211,7 @@ static tutti_status parse(struct reader *reader, const char *text, size_t nbytes
 	return st;
 }
 
-/* What can be said before parsing, with a better reason than the parser has. */
+/* Checks before parsing whose reasons are better than those of the parser. */
 static tutti_status look(const char *text, size_t nbytes, const char *source)
 {
 	const char *nul;
@@ -238,9 +238,9 @@ static tutti_status look(const char *text, size_t nbytes, const char *source)
 			line, column);
 }
 
-/* The first comment from `at` on with what XML does not allow in one: a `-` before another
- * or before the end. Its inside, NULL: none. No `<` stands in a value, so that none of
- * these is one. */
+/* The text of the first comment from `at` on that XML does not allow, with a `-` before
+ * another one or before the end; NULL: none. Values do not contain `<`, so this does not find
+ * one in a value. */
 static const char *find_dashes(const char *at, const char *end, size_t *len_out)
 {
 	const char *close;
@@ -258,8 +258,8 @@ static const char *find_dashes(const char *at, const char *end, size_t *len_out)
 	return NULL;
 }
 
-/* NCCL takes what it likes as a comment, and files of AMD draw lines in theirs: such runs
- * of `-` become `=`. *out is a copy, NULL: there are none. */
+/* NCCL accepts any comment, and files of AMD draw lines in theirs. Such runs of `-` become
+ * `=`. *out is a copy; NULL: the text has none. */
 static tutti_status mend_comments(const char *text, size_t nbytes, const char *source, char **out)
 {
 	const char *end = text + nbytes, *at;

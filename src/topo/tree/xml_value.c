@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an attribute says, and how to say where it is wrong. */
+/* Typed values of attributes, and errors that say where one is wrong. */
 #include "topo/tree/xml.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 /* How much of a name or a value a message shows. */
 #define SHOWN 64
 
-/* What helps against a value that is none. */
+/* The remedy for a wrong value. */
 #define MEND ": correct it, or delete the attribute, which then counts as not known"
 
 /* `text` cut to SHOWN bytes, not inside a character, and on one line. */
@@ -35,7 +35,7 @@ static const char *shown(const char *text, char buf[SHOWN + 4])
 	return buf;
 }
 
-/* The attribute by which people know an element, NULL: none. */
+/* The attribute that names an element; NULL: none. */
 static const struct tti_xml_attr *label(const struct tti_xml *node)
 {
 	static const char *const known[] = { "busid", "name", "numaid", "target", "dev" };
@@ -67,8 +67,8 @@ tutti_status tti_xml_fail(const struct tti_xml_doc *doc, const struct tti_xml *n
 			attr->name, shown(attr->value, value), reason);
 }
 
-/* The attribute's text; NULL: absent, or empty, which is how dumps write what
- * they did not find out. */
+/* The text of an attribute; NULL: it is absent, or empty, as dumps write what they did not
+ * find. */
 static const char *stated(const struct tti_xml *node, const char *attr)
 {
 	const char *text = tti_xml_get(node, attr);

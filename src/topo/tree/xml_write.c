@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a tree of elements to text and files. */
+/* Writes a tree of elements as text and to files. */
 #include "topo/tree/xml.h"
 
 #include <string.h>
