@@ -140,6 +140,20 @@ expect 1 "$TUTTI" perf handoff -n 2 --to 0-2
 says err 'to->n is 3: a side has 1 to 2 ranks'
 ok "sides that are none"
 
+# Each error is seen once, whoever noticed it.
+expect 1 env TUTTI_TRANSPORT=none "$TUTTI" perf all_reduce -n 2 -e 8
+says err 'unknown transport "none"'
+lines err 1
+expect 1 "$TUTTI" perf handoff -n 1 --to 0-1
+says err '^tutti perf: rank 0: handoff: to->n is 2'
+lines err 1
+ok "errors are seen once"
+
+expect 0 "$TUTTI" perf all_reduce -n 2 -b 8 -e 16 -i 1 -v
+[ "$(grep -c '^#  [a-z_]* over [a-z]*, [0-9]* channel' "$tmp/out")" = 2 ] ||
+	fail "-v does not show the algorithm of each line"
+ok "-v"
+
 expect 0 "$TUTTI" run -n 3 -- "$TUTTI" perf all_reduce -b 1K -e 1K -i 2
 rows_are_right 1
 says out 'Rank  2 '

@@ -87,6 +87,9 @@ END
 ok "between hosts"
 
 # What is printed is read; what it changes shows; a pin comes first.
+expect 0 "$TUTTI" tune --file --json
+lines out 1
+says out '^\{"lines":\["constant call_us '
 expect 0 "$TUTTI" tune --file
 says out '^constant tcp_hop_us +3.05 '
 sed 's/^constant wire_us .*/constant wire_us 1000/' "$tmp/out" >"$tmp/mine"

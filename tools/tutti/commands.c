@@ -97,7 +97,7 @@ static const struct cli_option perf[] = {
 	FLAG(0, "reproducible", reproducible,
 	     "reductions give the same bits however they are carried out"),
 	FLAG(0, "threads", threads, "the ranks are threads of one process", .needs = "nranks"),
-	FLAG('v', "verbose", verbose, "print the plan in use, too"),
+	FLAG('v', "verbose", verbose, "print the plan in use, and the algorithm of each line"),
 	JSON(json),
 	END,
 };

@@ -111,6 +111,10 @@ bool perf_print_row(const struct perf_rank *pr, const struct perf_row *row)
 		print_result(&row->out_of_place);
 		print_result(&row->in_place);
 		printf("\n");
+		/* A comment, so that programs that read the table of nccl-tests read this one. */
+		if (options->verbose)
+			printf("#  %s over %s, %d channel%s\n", row->algorithm, row->transport,
+			       row->channels, row->channels == 1 ? "" : "s");
 		fflush(stdout);
 		return true;
 	}

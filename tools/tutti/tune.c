@@ -11,8 +11,15 @@ static int print_file(const struct tune_options *tune)
 {
 	char *text;
 	const tutti_status status = tutti_tune_print_file(tune->config.tune_file, &text);
+	json_t *lines;
 
-	return status ? plan_failed(status) : tool_write(text, stdout);
+	if (status)
+		return plan_failed(status);
+	if (!tune->source.topo.json)
+		return tool_write(text, stdout);
+	lines = tool_json_lines(text);
+	free(text);
+	return tool_print_json(json_pack("{s:o}", "lines", lines)) ? TOOL_GOOD : TOOL_FINDING;
 }
 
 static int print_table(struct tune_options *tune)
