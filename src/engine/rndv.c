@@ -115,7 +115,7 @@ static enum tti_rndv_step end_copy(struct tti_job *job, int32_t index)
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&offer->is_revoked, memory_order_relaxed)) {
 		job->status = tti_fail(
-			TUTTI_EPEER, "rank %d gave its send up while rank %d was copying the data",
+			TUTTI_EPEER, "rank %d gave up its send while rank %d was copying the data",
 			link->peer, exec->prog.rank);
 		return TTI_RNDV_MOVED;
 	}

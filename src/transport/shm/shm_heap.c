@@ -110,10 +110,11 @@ static tutti_status heap_find(struct tti_port *base, int peer, const struct tti_
 		return TUTTI_OK;
 	}
 	if (index < 0 || nbytes > port->reach_bytes || name->at > port->reach_bytes - nbytes)
-		return tti_fail(TUTTI_EPROTO,
-				"shared memory: rank %d names memory of its own that cannot be "
-				"(%zu bytes at %llu)",
-				peer, nbytes, (unsigned long long)name->at);
+		return tti_fail(
+			TUTTI_EPROTO,
+			"shared memory: rank %d names memory outside its heap (%zu bytes at "
+			"%llu)",
+			peer, nbytes, (unsigned long long)name->at);
 	return tti_shm_view_find(port, index, name->at, nbytes, &out->mapped);
 }
 

@@ -129,7 +129,8 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	TTI_TRY(tti_memfd_send(fd, &offer, sizeof(offer), port->seg.fd));
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	if (atomic_load(&doorbell->probe) != tti_hash_mix(offer.nonce))
-		return tti_fail_quiet(TUTTI_EPROTO, "what it wrote to shared memory is not there");
+		return tti_fail_quiet(TUTTI_EPROTO,
+				      "its writes to the shared memory do not arrive here");
 	if (tti_shm_trial_measures(port, index)) {
 		TTI_TRY(tti_fd_send_all(fd, &measures, 1, deadline_ns, stop));
 		tti_shm_measure(port, index, true);
@@ -162,7 +163,8 @@ static tutti_status enter(struct tti_shm_port *port, int leader, int fd, int64_t
 		TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	}
 	if (atomic_load(&doorbell->answer) != tti_hash_mix(offer.nonce + 1))
-		return tti_fail_quiet(TUTTI_EPROTO, "its answer in shared memory is not there");
+		return tti_fail_quiet(TUTTI_EPROTO,
+				      "its answer does not arrive through the shared memory");
 	return TUTTI_OK;
 }
 

@@ -20,7 +20,9 @@ static __attribute__((noinline, cold)) void broken(const struct tti_shm_link *li
 	if (port->failure != TUTTI_OK)
 		return;
 	tti_port_fail(port,
-		      tti_fail(TUTTI_EPROTO, "shared memory: rank %d left %s for rank %d",
+		      tti_fail(TUTTI_EPROTO,
+			       "shared memory: rank %d wrote %s for rank %d; do both run the same "
+			       "version?",
 			       link->base.peer, what, port->rank),
 		      link->base.peer);
 }
@@ -31,18 +33,18 @@ void tti_shm_look_back(struct tti_shm_link *link)
 	const uint32_t of_all = atomic_load_explicit(&link->tx_done->of_all, memory_order_acquire);
 	const uint32_t start = link->port->start;
 	const uint32_t entries = (uint32_t)done + start - (uint32_t)link->tx_entries_back;
-	const uint32_t boxed = (uint32_t)(done >> 32) + start - link->tx_room.oldest;
+	const uint32_t bounced = (uint32_t)(done >> 32) + start - link->tx_room.oldest;
 	const uint32_t for_all = of_all - (uint32_t)link->tx_for_all_back;
 
 	tti_tsan_take((uint32_t)link->base.peer, (uint32_t)link->port->base.rank);
-	if (entries > link->tx_entries - link->tx_entries_back || boxed > link->tx_room.held ||
+	if (entries > link->tx_entries - link->tx_entries_back || bounced > link->tx_room.held ||
 	    for_all > link->port->for_all - link->tx_for_all_back) {
-		broken(link, "a count of what it read that cannot be");
+		broken(link, "an impossible count of messages read");
 		return;
 	}
 	link->tx_entries_back += entries;
 	link->tx_for_all_back += for_all;
-	tti_shm_room_give(&link->tx_room, boxed);
+	tti_shm_room_give(&link->tx_room, bounced);
 }
 
 static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes, size_t whole_bytes)
@@ -111,7 +113,7 @@ static const void *find_data(struct tti_shm_link *link, const struct tti_shm_ent
 		if (kind == TTI_SHM_IN_BROADCAST)
 			return link->rx_broadcast + at;
 	}
-	broken(link, "a message that cannot be");
+	broken(link, "an impossible message");
 	return NULL;
 }
 

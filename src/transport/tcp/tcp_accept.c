@@ -185,7 +185,7 @@ static void proving(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 	tti_tcp_pass_get(conn->auth->payload, pass);
 	if (pass->to != (uint32_t)port->base.rank || pass->from <= pass->to ||
 	    pass->from >= (uint32_t)port->base.nranks || pass->index >= TTI_TCP_LANES_MOST) {
-		turn_away(port, conn, "it wants another rank");
+		turn_away(port, conn, "it is meant for another rank");
 		return;
 	}
 	tti_tcp_conn_proven(conn);

@@ -25,11 +25,14 @@
 static tutti_status check_config(const struct tti_port_config *config)
 {
 	if (config->slots < 1 || config->slots > TTI_TCP_SLOTS_MOST)
-		return tti_fail(TUTTI_EINVAL, "%d slots of a TCP link; 1 to %d are possible",
+		return tti_fail(TUTTI_EINVAL,
+				"%d slots for a TCP link; 1 to %d are possible (TUTTI_TCP_SLOTS)",
 				config->slots, TTI_TCP_SLOTS_MOST);
 	if (!config->slot_bytes || config->slot_bytes > UINT32_MAX / 2)
-		return tti_fail(TUTTI_EINVAL, "slots of %zu bytes of a TCP link",
-				config->slot_bytes);
+		return tti_fail(TUTTI_EINVAL,
+				"slots of %zu bytes for a TCP link; 1 to %u are possible "
+				"(TUTTI_TCP_SLOT)",
+				config->slot_bytes, UINT32_MAX / 2);
 	return TUTTI_OK;
 }
 

@@ -89,8 +89,8 @@ static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_assignm
 			ways.at[pair.mine][pair.theirs].kind);
 		if (!good)
 			tti_log(TTI_LOG_INFO, TTI_TCP,
-				"%s cannot talk to %s of rank %d, as the plan wants it to: what "
-				"goes there goes by what lanes carry",
+				"%s does not reach %s of rank %d, which the plan expects: messages "
+				"go by what lanes carry",
 				share->local_nic, share->remote_nic, link->base.peer);
 	}
 	return good;
