@@ -47,26 +47,25 @@ enum tti_isa { TTI_ISA_SCALAR, TTI_ISA_AVX2, TTI_ISA_AVX512, TTI_ISA_NEON, TTI_I
 /* The best kernel of this machine; NULL if type or op is none. */
 tti_reduce_fn tti_reduce_get(tutti_type type, tutti_op op);
 
-/* That of one instruction set; NULL: this machine or build has not got it, or
- * there is no version for this pair (get() then falls back to scalar). */
+/* The kernel of one instruction set; NULL: this machine or build does not have it, or there is no
+ * version for this pair (tti_reduce_get() then falls back to scalar). */
 tti_reduce_fn tti_reduce_get_isa(tutti_type type, tutti_op op, enum tti_isa isa);
 
 const char *tti_isa_name(enum tti_isa isa);
 
-/* Copy for the engine: through the caches, as the processor does it best, what fits them;
- * non-temporal stores for what does not (hint != 0). */
+/* Copy for the engine: through the caches in the way that is best on this processor, or, with
+ * hint_large, with non-temporal stores, for data that the caches do not hold. */
 void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large);
 
-/* Copy for a reader on another core that waits for it: each line leaves this core's caches for the
- * one that cores share as soon as it is written, where the processor can be told so
- * (tti_copies_for_reader()); else as memcpy(). */
+/* Copy for a reader that waits on another core: each cache line is demoted to the cache that cores
+ * share as soon as it is written, where the processor can do that (tti_copies_for_reader()); else
+ * like memcpy(). */
 void tti_copy_for_reader(void *dst, const void *src, size_t nbytes);
 bool tti_copies_for_reader(void);
 
-/* How to write to memory that another core reads next, and that was read by it before: on some
- * processors past the caches (copy.c); `way` NULL: always so. Else unless the reader turns out to
- * be near, on this core above all: a part of some copies is timed. Zeroed: not known yet. One
- * thread's. */
+/* How to write to memory that another core has read before and reads next: on some processors past
+ * the caches (copy.c). With `way` NULL always so, else unless the reader turns out to be near,
+ * above all on this core: some copies are timed in part. Zeroed: not known yet. For one thread. */
 struct tti_copy_way {
 	uint8_t left; /* so many copies until one is timed */
 	bool is_near;
@@ -75,7 +74,7 @@ struct tti_copy_way {
 void tti_copy_out(struct tti_copy_way *way, void *dst, const void *src, size_t nbytes);
 /* Whether so many bytes go past the caches where `way` is NULL. */
 bool tti_copies_past(size_t nbytes);
-/* Whether so many may be written through the caches, by what is no copy; false: make them
+/* Whether code other than a copy may write so many bytes through the caches; false: write them
  * elsewhere and copy them out, which may be timed. */
 bool tti_copy_way_through(struct tti_copy_way *way, size_t nbytes);
 /* So many bytes were written through the caches in that time. */

@@ -2,11 +2,10 @@
 #ifndef TTI_REDUCE_REDUCER_H
 #define TTI_REDUCE_REDUCER_H
 
-/* How one call reduces: by a kernel, by a kernel after the ranks' inputs were multiplied, or
- * by the user's operator. Whichever it is, sources are combined from the left in the order of
- * src[], and nothing else has an influence on the result.
- *
- * What is no kernel alone goes block by block through buffers that stay in the first cache.
+/* How one call reduces: with a kernel, with a kernel after the inputs of the ranks were multiplied,
+ * or with an operator of the user. Sources are combined from the left in the order of src[], and
+ * nothing else influences the result. All but a kernel alone works block by block in buffers that
+ * stay in the first cache.
  *
  * Owner: a value; scalars are borrowed. Threads: any. */
 
@@ -37,9 +36,9 @@ struct tti_reducer tti_reducer_of(tutti_type type, tutti_op op, int n);
 /* `scalar` is one element, not necessarily aligned. */
 void tti_scalars_fill(struct tti_scalars *out, const void *scalar, tutti_type type);
 
-/* dst (and dst2, unless NULL) from src[0] to src[nsrc - 1], which are as for a kernel
- * (reduce.h); the array itself is used up. src[input_at] is a rank's input as the user gave
- * it, -1: none is. `final`: the result is complete. */
+/* Reduce src[0] .. src[nsrc - 1] to dst (and to dst2, unless NULL), as a kernel does (reduce.h).
+ * The array src is overwritten. src[input_at] is the input of a rank as the user gave it, -1: none
+ * is. `final`: the result is complete. */
 void tti_reducer_run(const struct tti_reducer *reducer, void *dst, void *dst2, const void **src,
 		     int nsrc, int input_at, size_t count, bool final);
 

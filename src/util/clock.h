@@ -19,7 +19,7 @@ static inline int64_t tti_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* A count that goes up at a steady rate, for what is timed too often for the clock. */
+/* A counter of a steady rate, for times that are taken too often for the clock. */
 static inline uint64_t tti_ticks(void)
 {
 #if defined(__x86_64__)
@@ -29,7 +29,7 @@ static inline uint64_t tti_ticks(void)
 #endif
 }
 
-/* What this thread has used of a processor: on a busy machine less than the time that passed. */
+/* CPU time of this thread: on a busy machine less than the time that has passed. */
 static inline int64_t tti_thread_ns(void)
 {
 	struct timespec used;

@@ -8,15 +8,15 @@
 
 #include "tutti/status.h"
 
-/* All bytes of a regular file, with a 0 behind them that does not count; freed with
- * tti_free(). `what` it is begins the error text: "topology file". Of a file of more than
- * `most` bytes some more than that are read: the caller refuses it. TUTTI_EINVAL: it cannot
- * be opened, or is no file. */
+/* Read a regular file, with a 0 behind its bytes that does not count; freed with tti_free(). The
+ * error text begins with `what`: "topology file". A file of more than `most` bytes is read in part,
+ * and *nbytes_out is more than `most`: the caller refuses it. TUTTI_EINVAL: it cannot be opened, or
+ * is no regular file. */
 TUTTI_CHECKED tutti_status tti_file_read(const char *path, const char *what, size_t most,
 					 char **text_out, size_t *nbytes_out);
 
-/* The whole file or none of it: a temporary one beside it that is renamed. A path that is
- * there and is no regular file is refused; a symbolic link is followed. */
+/* Write a whole file or none of it: a temporary file in the same directory is renamed. A path that
+ * exists and is no regular file is refused; a symbolic link is followed. */
 TUTTI_CHECKED tutti_status tti_file_replace(const char *path, const char *text, size_t nbytes);
 
 #endif

@@ -2,9 +2,8 @@
 #ifndef TTI_UTIL_FORK_H
 #define TTI_UTIL_FORK_H
 
-/* What a process that this one forks must not have: threads do not come with it, so it cannot use
- * what the library has made here, and connections that it kept open would hide the death of this
- * process from other ranks.
+/* Forked children. Threads are not copied into a child, so it cannot use what the library has made
+ * here; and connections that it kept open would hide the death of this process from other ranks.
  *
  * Threads: any. */
 
@@ -17,9 +16,9 @@
 /* From the first call on, children are noticed. */
 void tti_fork_watch(void);
 
-/* No child is forked meanwhile, so it finds whole what is shared by all threads and changed under
- * this lock, and can go on with it. Held for short; files are neither opened nor closed under it by
- * the functions below. */
+/* No child is forked while this lock is held, so that it finds whole what all threads share and
+ * change under the lock. Held for short times; the functions below neither open nor close files
+ * under it. */
 void tti_fork_lock(void);
 void tti_fork_unlock(void);
 
@@ -37,17 +36,17 @@ static inline tutti_status tti_fork_check(const char *what, const void *handle, 
 	return pid == tti_fork_pid() ? TUTTI_OK : tti_fork_refuse(what, handle, pid);
 }
 
-/* A file that is closed in children, until tti_fd_close() closes it here; -1 is fine. Returns fd.
- * Sockets that peers watch, and files whose locks end with this process (F_OFD_SETLK). */
+/* Have a file closed in children, until tti_fd_close() closes it here; -1 is fine. Returns fd. For
+ * sockets that peers watch, and files whose locks end with this process (F_OFD_SETLK). */
 int tti_fork_close(int fd);
 
-/* A socket that is such a file from the start: no child is forked between. As socket() and, of a
- * listener that does not wait, accept4(): close on exec; what is accepted does not wait either. */
+/* A socket that is such a file from the start, as no child is forked in between. Like socket() and,
+ * for a nonblocking listener, accept4(): close on exec; accepted sockets are nonblocking, too. */
 int tti_fork_socket(int family, int type);
 int tti_fork_accept(int listener, struct sockaddr *from, socklen_t *len);
 
-/* Close such a file here. No child is forked meanwhile, so none has it open without closing it, or
- * closes what gets the number next. False: fd is no such file, and is left open. */
+/* Close such a file here. No child is forked meanwhile, so that none keeps it open, or closes the
+ * next file of that number. False: fd is no such file, and stays open. */
 bool tti_fork_drop(int fd);
 
 #endif

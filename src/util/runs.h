@@ -2,17 +2,15 @@
 #ifndef TTI_UTIL_RUNS_H
 #define TTI_UTIL_RUNS_H
 
-/* Which units of a row of them are in use: an allocator of numbers. It hands out runs of
- * neighbouring units, and merges what is given back with its free neighbours. It touches nothing
- * but its own table, of 16 bytes for each unit below the highest one that was ever in use, which is
- * the kernel's memory and not malloc's: a malloc may be made of it.
+/* An allocator of ranges of units. It hands out runs of neighbouring units, and merges a run that
+ * is given back with its free neighbours. It touches only its own table, of 16 bytes for each unit
+ * below the highest one that was ever in use. The table comes from the kernel, not from malloc: a
+ * malloc may be built on it.
  *
- * A free run is found by the power of two below its length; a look takes a bounded number of
+ * Free runs are kept by the power of two below their length. A search takes a bounded number of
  * steps, so a run that would fit may be passed over for a longer one (segregated fit; Wilson et
- * al., Dynamic Storage Allocation, IWMM 1995).
- *
- * A free run may be dirty: somebody has written to what its units stand for, and it was not
- * cleaned since.
+ * al., Dynamic Storage Allocation, IWMM 1995). A free run is dirty if its memory was written and
+ * not cleaned since.
  *
  * Owner: tti_runs_release(). Threads: not synchronised. */
 

@@ -2,9 +2,8 @@
 #ifndef TTI_UTIL_SECRET_H
 #define TTI_UTIL_SECRET_H
 
-/* Memory for what holds a key, or the secret of a job: pages of its own, which core dumps leave
- * out, and which are wiped when they are given back. Takes some microseconds; may fail by fault
- * injection (point "mem").
+/* Memory for keys and the secret of a job: pages of its own, which are not in core dumps, and are
+ * wiped when they are freed. Takes some microseconds; may fail by fault injection (point "mem").
  * Threads: any. */
 
 #include <stddef.h>

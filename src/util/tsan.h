@@ -2,11 +2,11 @@
 #ifndef TTI_UTIL_TSAN_H
 #define TTI_UTIL_TSAN_H
 
-/* What the thread sanitizer cannot see: that two threads are ordered by a message through
- * memory that each of them has mapped at another address. Who sends gives, who receives takes,
- * both with a number that names sender and receiver. The links of shared memory do so for each
- * message, and for the room that its receiver gives back. Other code does so only where no link
- * carries the order, as for the signals of windows. Nothing in other builds. */
+/* The thread sanitizer cannot see that a message orders two threads which have mapped its memory at
+ * different addresses. So the sender gives and the receiver takes, both with a number that names
+ * sender and receiver. The links of shared memory do so for each message, and for the room that its
+ * receiver gives back; other code only where no link carries the order, as for the signals of
+ * windows. Nothing in other builds. */
 
 #include <stdint.h>
 
