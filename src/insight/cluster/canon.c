@@ -142,13 +142,16 @@ tutti_status tti_canon_write(struct tti_canon *canon, const struct tti_xml_doc *
 	if (!canon->work)
 		canon->work = tti_zalloc(sizeof(*canon->work));
 	if (!canon->work)
-		return tti_fail(TUTTI_ENOMEM, "canonical form of %s", doc->source);
+		return tti_fail(TUTTI_ENOMEM, "the canonical form of %s: out of memory",
+				doc->source);
 	canon->text.n = 0;
 	canon->work->pieces.n = 0;
 	tti_strip_hosts_init(&canon->work->hosts, doc);
 	good = put_node(canon, doc->root, order);
 	tti_strip_hosts_release(&canon->work->hosts);
-	return good ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "canonical form of %s", doc->source);
+	return good ? TUTTI_OK
+		    : tti_fail(TUTTI_ENOMEM, "the canonical form of %s: out of memory",
+			       doc->source);
 }
 
 void tti_canon_release(struct tti_canon *canon)

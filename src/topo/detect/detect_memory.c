@@ -90,11 +90,11 @@ tutti_status tti_detect_memory(struct tti_detect *detect)
 	if (detect->sysfs.captured)
 		return tti_fail(TUTTI_EUNSUPPORTED,
 				"%s is a captured machine, whose memory cannot be measured: "
-				"leave the measuring out",
+				"do not ask for it",
 				detect->sysfs.path);
 	if (!own_cpus(&own)) {
 		tti_cpuset_release(&own);
-		return tti_fail(TUTTI_ESYS, "the CPUs of this thread: %m");
+		return tti_fail(TUTTI_ESYS, "which CPUs this thread may run on cannot be read: %m");
 	}
 	for (struct tti_xml *cpu = tti_xml_find(root, "cpu", NULL, NULL); cpu;
 	     cpu = tti_xml_next(cpu, "cpu"))

@@ -154,7 +154,8 @@ static struct tti_xml *find_place(const struct tti_detect *detect, const struct 
 	struct tti_xml *place = NULL;
 
 	if (port->function == TTI_BUSID_NONE) {
-		tti_log(TTI_LOG_INFO, TTI_TOPO, "%s is no PCI device: below the CPU of its node",
+		tti_log(TTI_LOG_INFO, TTI_TOPO,
+			"%s is not on PCI: it is placed below the CPU of its NUMA node",
 			port->name);
 		return tti_detect_find_cpu(detect, numa_of(detect, port->path));
 	}

@@ -248,7 +248,7 @@ static tutti_status measure_bandwidth(const uint32_t *cpus, size_t ncpus, int64_
 		pthread_join(crew.workers[i].thread, NULL);
 		errno = crew.workers[i].error;
 		if (status == TUTTI_OK && errno)
-			status = tti_fail(TUTTI_ESYS, "a thread on CPU %u to measure memory: %m",
+			status = tti_fail(TUTTI_ESYS, "memory cannot be measured from CPU %u: %m",
 					  crew.workers[i].cpu);
 	}
 	out->gbps = fmax(best_window_gbps(&crew), mean_gbps(&crew));
@@ -355,7 +355,7 @@ static tutti_status measure_latency(uint32_t cpu, int64_t budget_ns, struct tti_
 	pthread_join(thread, NULL);
 	errno = chase.error;
 	if (errno)
-		return tti_fail(TUTTI_ESYS, "a thread on CPU %u to measure memory: %m", cpu);
+		return tti_fail(TUTTI_ESYS, "memory cannot be measured from CPU %u: %m", cpu);
 	out->ns = chase.ns;
 	return TUTTI_OK;
 }

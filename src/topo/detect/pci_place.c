@@ -71,15 +71,15 @@ static void place_by_node(struct places *places, struct tti_pci_function *functi
 	cpu = tti_detect_find_cpu(places->scan->detect, node);
 	if (strtoll(id_of(cpu), NULL, 10) != node)
 		tti_log(TTI_LOG_INFO, TTI_TOPO,
-			"%s: PCI function %s is said to be at NUMA node %" PRId64
+			"%s: PCI function %s states NUMA node %" PRId64
 			", which is not there: ignored",
 			sysfs->path, tti_busid_format(function->busid, name), node);
 	else if (!top->cpu)
 		top->cpu = cpu;
 	else if (top->cpu != cpu)
 		tti_log(TTI_LOG_INFO, TTI_TOPO,
-			"%s: PCI function %s is said to be at NUMA node %" PRId64
-			", what is nearer to its root bus at %s: the latter stands",
+			"%s: PCI function %s states NUMA node %" PRId64
+			", but a function nearer to its root bus states %s, which counts",
 			sysfs->path, tti_busid_format(function->busid, name), node,
 			id_of(top->cpu));
 }

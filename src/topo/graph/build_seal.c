@@ -217,9 +217,11 @@ static tutti_status fill_link(struct tti_build *build, uint32_t at)
 	size_t low = 0, high = build->halves.n;
 
 	if (half->count > UINT16_MAX)
-		return tti_fail(TUTTI_EINVAL, "%s: %u NVLinks between %s and %s are too many",
-				build->doc->source, half->count, build->nodes.at[half->from].name,
-				build->nodes.at[half->to].name);
+		return tti_fail(
+			TUTTI_EINVAL,
+			"%s: %u NVLinks between %s and %s, at most %u can be: correct their count",
+			build->doc->source, half->count, build->nodes.at[half->from].name,
+			build->nodes.at[half->to].name, UINT16_MAX);
 	while (low < high) { /* the first that is not before `back` */
 		const size_t middle = low + (high - low) / 2;
 

@@ -112,7 +112,8 @@ static tutti_status path_inside(const struct tti_path_rows *rows,
 {
 	if (found->nhops > UINT16_MAX)
 		return tti_fail(TUTTI_EINVAL,
-				"%s: a path leads over %u links, more than %u: is that a machine?",
+				"%s: a path has %u links, at most %u can be: no machine has such a "
+				"path, correct the file",
 				rows->graph->source ? rows->graph->source : "the topology",
 				found->nhops, UINT16_MAX);
 	if (!tti_vec_reserve((void **)&hops->at, &hops->room, hops->n + found->nhops,

@@ -148,7 +148,8 @@ static tutti_status check_busid(const struct tti_xml_doc *doc, const struct tti_
 	uint64_t busid;
 
 	if (!text)
-		return tti_xml_fail(doc, node, "without %s", attr);
+		return tti_xml_fail(doc, node, "has no %s: give it the bus id, as 0000:3b:00.0 is",
+				    attr);
 	if (!tti_busid_parse(text, &busid))
 		return tti_xml_fail(doc, node, "%s=\"%.64s\" is not a bus id, as 0000:3b:00.0 is",
 				    attr, text);
@@ -217,7 +218,7 @@ static tutti_status check_net(const struct tti_xml_doc *doc, const struct tti_xm
 
 	TTI_TRY(tti_xml_int(doc, net, "dev", -1, INT32_MAX, -1, &dev));
 	if (dev < 0 && (!name || !*name))
-		return tti_xml_fail(doc, net, "with neither name nor dev");
+		return tti_xml_fail(doc, net, "has neither name nor dev: give it one of them");
 	return TUTTI_OK;
 }
 

@@ -93,7 +93,7 @@ tutti_status tti_strip(const struct tti_xml_doc *doc, struct tti_xml_doc **out)
 	tti_strip_hosts_release(&hosts);
 	if (!good) {
 		tti_xml_free(copy);
-		return tti_fail(TUTTI_ENOMEM, "copy of %s", doc->source);
+		return tti_fail(TUTTI_ENOMEM, "a copy of %s: out of memory", doc->source);
 	}
 	*out = copy;
 	return TUTTI_OK;
