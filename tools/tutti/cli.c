@@ -170,10 +170,8 @@ static int read_word(struct parser *p)
 		p->only_operands = true;
 		return CLI_RUN;
 	}
-	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-		cli_print_help(p->command);
-		return TOOL_GOOD;
-	}
+	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+		return CLI_HELP;
 	return read_option(p, word);
 }
 

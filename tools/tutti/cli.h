@@ -70,10 +70,10 @@ struct cli_command {
 	int (*run)(void *options);
 };
 
-enum { CLI_RUN = -1 };
+enum { CLI_RUN = -1, CLI_HELP = -2 };
 
-/* Read the words behind the verb into `options`, a copy of the defaults. CLI_RUN, or the exit code:
- * help was asked for, or something is wrong, and that is printed. */
+/* Read the words behind the verb into `options`, a copy of the defaults. CLI_RUN; CLI_HELP: help was asked
+ * for; else the exit code, after the error was printed. */
 int cli_parse(const struct cli_command *command, int argc, char **argv, void *options);
 void cli_release(const struct cli_command *command, void *options);
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll.h"
 
+#include <stdio.h>
+
+#include "names.h"
+#include "tool.h"
+
 static const unsigned facts_of[TUTTI_COLLECTIVE_COUNT] = {
 	[TUTTI_ALL_REDUCE] = COLL_REDUCES,
 	[TUTTI_BROADCAST] = COLL_ROOTED,
@@ -20,4 +25,29 @@ static const unsigned facts_of[TUTTI_COLLECTIVE_COUNT] = {
 bool coll_is(tutti_collective coll, unsigned facts)
 {
 	return facts_of[coll] & facts;
+}
+
+const char *coll_name(const void *self, int i)
+{
+	(void)self;
+	return i < TUTTI_COLLECTIVE_COUNT ? tutti_collective_name((tutti_collective)i) : NULL;
+}
+
+static const char *algorithm_name(const void *coll, int i)
+{
+	return tutti_algorithm_name(*(const tutti_collective *)coll, i);
+}
+
+bool coll_find_algorithm(tutti_collective coll, const char *name)
+{
+	const struct names names = { algorithm_name, &coll };
+	char what[64];
+
+	if (!tutti_algorithm_name(coll, 0)) {
+		tool_bad_usage("%s has no algorithm '%s': it has none to choose from",
+			       tutti_collective_name(coll), name);
+		return false;
+	}
+	snprintf(what, sizeof(what), "%s has no algorithm", tutti_collective_name(coll));
+	return names_choose(&names, what, name) >= 0;
 }

@@ -24,4 +24,9 @@ enum coll_fact {
 /* Whether one of some facts is true of it. */
 bool coll_is(tutti_collective coll, unsigned facts);
 
+/* The name of the i-th collective, NULL behind the last; self is nothing. */
+const char *coll_name(const void *self, int i);
+/* Whether a collective has an algorithm. False: it has not, and the error lists those there are. */
+bool coll_find_algorithm(tutti_collective coll, const char *name);
+
 #endif

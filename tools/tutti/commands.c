@@ -44,7 +44,7 @@
 	ROW(letter, name, NULL, CLI_WORD, AT(int, field), first, 0, __VA_ARGS__, .words = list)
 #define COLLECTIVE(name, field, ...) \
 	ROW(0, name, "COLLECTIVE", CLI_WORD, AT(int, field), 0, 0, __VA_ARGS__, \
-	    .names = tool_collective_name)
+	    .names = coll_name)
 #define CALL(letter, name, metavar, field, function, ...) \
 	ROW(letter, name, metavar, CLI_CALL, offsetof(OPTIONS, field), 0, 0, __VA_ARGS__, \
 	    .take = function)

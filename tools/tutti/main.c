@@ -36,6 +36,12 @@ static int finish(int code)
 	return code;
 }
 
+static int help(const struct cli_command *command)
+{
+	cli_print_help(command);
+	return TOOL_GOOD;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
 	void *const options = malloc(command->size);
@@ -45,7 +51,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 		return tool_fail("out of memory");
 	memcpy(options, command->defaults, command->size);
 	code = cli_parse(command, argc, argv, options);
-	if (code == CLI_RUN)
+	if (code == CLI_HELP)
+		code = help(command);
+	else if (code == CLI_RUN)
 		code = command->run(options);
 	cli_release(command, options);
 	free(options);
@@ -111,8 +119,5 @@ int main(int argc, char **argv)
 	if (!command)
 		return unknown_verb(words[0]);
 	tool_set_verb(command->name);
-	if (!wants_help)
-		return finish(run(command, (int)(end - words), words));
-	cli_print_help(command);
-	return finish(TOOL_GOOD);
+	return finish(wants_help ? help(command) : run(command, (int)(end - words), words));
 }

@@ -3,7 +3,7 @@
 #define TOOL_PERF_H
 
 /* tutti perf in parts: perf.c starts the ranks, perf_rank.c measures on one rank, perf_data.c makes and checks
- * the data, perf_sides.c has the sides of handoffs, perf_uneven.c the counts of v-collectives, perf_print.c
+ * the data, perf_types.c reads types and operations, perf_sides.c has the sides of handoffs, perf_uneven.c the counts of v-collectives, perf_print.c
  * prints the table of nccl-tests, or JSON. */
 
 #include <stdatomic.h>
@@ -47,12 +47,9 @@ struct perf_options {
 	int sharded; /* PERF_FROM, PERF_TO, ored */
 };
 
-/* Whether there is anything to measure; types and operators that make no sense together are left
- * out of all by all. */
-static inline bool perf_has_pair(const struct perf_options *options, tutti_type type, tutti_op op)
-{
-	return !coll_is((tutti_collective)options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
-}
+/* Whether there is anything to measure. With all types and all operations some pairs have no meaning; they are
+ * left out. */
+bool perf_has_pair(const struct perf_options *options, tutti_type type, tutti_op op);
 
 /* The name of a type in the table of nccl-tests: "float". */
 const char *perf_nccl_name(tutti_type type);

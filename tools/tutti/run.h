@@ -50,7 +50,7 @@ struct run_options {
 int run_run(void *options);
 
 /* Run the ranks of this host; the exit code. */
-int run_guarded(struct job *job);
+int run_local(struct job *job);
 
 /* Run the job on hosts that hosts_deal() has given its ranks. `shell` is a command that is given a host and
  * a command to run there. Port 0 means a free one. Returns the exit code. */

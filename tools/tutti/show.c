@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll.h"
 #include "tool.h"
 
 #define MAX_RANKS 1000000
@@ -77,7 +78,7 @@ static int print_program(const struct show_options *show, const int *host_of, tu
 	char *text = NULL;
 	size_t len;
 
-	if (!tool_find_algorithm(coll, show->algorithm))
+	if (!coll_find_algorithm(coll, show->algorithm))
 		return TOOL_USAGE;
 	if (!show->nranks)
 		return tool_bad_usage("say for how many ranks: -n RANKS, or --hosts LIST");

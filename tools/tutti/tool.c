@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "names.h"
-
 /* Set once, before there is a second thread. */
 static const char *the_verb = "";
 
@@ -74,17 +72,6 @@ const char *tool_why(tutti_comm_t comm, tutti_status status)
 	return text[0] ? text : tutti_status_string(status);
 }
 
-const char *tool_collective_name(const void *self, int i)
-{
-	(void)self;
-	return i < TUTTI_COLLECTIVE_COUNT ? tutti_collective_name((tutti_collective)i) : NULL;
-}
-
-static const char *algorithm_name(const void *coll, int i)
-{
-	return tutti_algorithm_name(*(const tutti_collective *)coll, i);
-}
-
 FILE *tool_open_output(const char *path)
 {
 	FILE *const file = path ? fopen(path, "we") : stdout;
@@ -112,20 +99,6 @@ json_t *tool_json_lines(const char *text)
 		text += len + (text[len] == '\n');
 	}
 	return list;
-}
-
-bool tool_find_algorithm(tutti_collective coll, const char *name)
-{
-	const struct names names = { algorithm_name, &coll };
-	char what[64];
-
-	if (!tutti_algorithm_name(coll, 0)) {
-		tool_bad_usage("%s has no algorithm '%s': it has none to choose from",
-			       tutti_collective_name(coll), name);
-		return false;
-	}
-	snprintf(what, sizeof(what), "%s has no algorithm", tutti_collective_name(coll));
-	return names_choose(&names, what, name) >= 0;
 }
 
 int tool_write(char *text, FILE *to)

@@ -25,11 +25,6 @@ const char *tool_verb(void);
 int tool_fail(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 int tool_bad_usage(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 
-/* The i-th one, NULL behind the last; self is nothing. */
-const char *tool_collective_name(const void *self, int i);
-/* Whether a collective has it. False: it has not, and the message says which there are. */
-bool tool_find_algorithm(tutti_collective coll, const char *name);
-
 /* A file to write, or for NULL our output; NULL: it cannot be, and that is printed. Then close it: the exit
  * code is `code`, or, if all was good, whether the file is whole. */
 FILE *tool_open_output(const char *path);
