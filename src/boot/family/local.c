@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sodium.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "boot/base.h"

@@ -364,6 +364,15 @@ int tti_boot_carrier_rank(struct tti_boot *boot, int rank)
 	return boot->ops == &sub_ops ? ((struct tti_sub *)boot)->member[rank] : rank;
 }
 
+int tti_boot_find_rank(struct tti_boot *boot, int carrier_rank)
+{
+	const bool is_rank = carrier_rank >= 0 && carrier_rank < boot->nranks;
+
+	if (boot->ops == &sub_ops)
+		return tti_sub_find((struct tti_sub *)boot, carrier_rank);
+	return is_rank ? carrier_rank : -1;
+}
+
 static tutti_status fill(struct tti_sub *sub, struct tti_boot *parent, const int *ranks, int n)
 {
 	sub->member = tti_calloc((size_t)n, sizeof(*sub->member));

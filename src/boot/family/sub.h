@@ -57,6 +57,8 @@ struct tti_sub *tti_sub_of(struct tti_mailbox *mailbox);
 /* The carrier of a bootstrap of any kind, and the number there of one of its ranks. */
 struct tti_boot *tti_boot_carrier(struct tti_boot *boot);
 int tti_boot_carrier_rank(struct tti_boot *boot, int rank);
+/* The other way round; -1: that rank of the carrier is none of this bootstrap. */
+int tti_boot_find_rank(struct tti_boot *boot, int carrier_rank);
 
 /* The rank of the sub that has this number in the carrier; -1: none. */
 int tti_sub_find(const struct tti_sub *sub, int carrier_rank);

@@ -14,7 +14,6 @@
 #include "boot/net/loop.h"
 #include "util/clock.h"
 #include "util/error.h"
-#include "util/fd.h"
 #include "util/log.h"
 #include "util/params.h"
 #include "util/strbuf.h"

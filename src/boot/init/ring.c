@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -9,7 +9,6 @@
 
 #include "util/clock.h"
 #include "util/error.h"
-#include "util/fd.h"
 #include "util/wire.h"
 
 /* The first two messages begin alike:

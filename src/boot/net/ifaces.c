@@ -4,7 +4,6 @@
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 

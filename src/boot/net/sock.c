@@ -106,6 +106,18 @@ tutti_status tti_sock_check(struct tti_sock *sock)
 	return tti_fail_quiet((tutti_status)sock->broken.status, "%s", sock->broken.text);
 }
 
+/* The next failure in bytes of frames. TUTTI_AGAIN: there is none among them. */
+static tutti_status find_failure(struct tti_framer *framer, const uint8_t *data, size_t nbytes)
+{
+	for (size_t at = 0, used; at < nbytes; at += used) {
+		const tutti_status status = tti_framer_feed(framer, data + at, nbytes - at, &used);
+
+		if (status < 0 || (status == TUTTI_OK && framer->head.type == TTI_FRAME_FAILURE))
+			return status;
+	}
+	return TUTTI_AGAIN;
+}
+
 /* A neighbour that has closed its connection may have had no time to say why. The root has told it the
  * reason, or sees it leave: whether the root says something soon. */
 static bool ask_root(struct tti_sock *sock, struct tti_failure *out)
@@ -115,27 +127,20 @@ static bool ask_root(struct tti_sock *sock, struct tti_failure *out)
 				.events = POLLIN };
 	struct tti_framer framer = { 0 };
 	uint8_t data[TTI_TUNNEL_RECORD];
+	tutti_status status = TUTTI_AGAIN;
 
-	while (sock->root_tunnel && poll(&ready, 1, tti_left_ms(deadline_ns, ROOT_MS)) > 0) {
+	while (status == TUTTI_AGAIN && sock->root_tunnel &&
+	       poll(&ready, 1, tti_left_ms(deadline_ns, ROOT_MS)) > 0) {
 		const ssize_t n = tti_tunnel_recv(sock->root_tunnel, data, sizeof(data));
 
 		if (n < 0 && errno == EAGAIN)
 			continue;
 		if (n <= 0)
 			return false;
-		for (size_t at = 0, used; at < (size_t)n; at += used) {
-			const tutti_status status =
-				tti_framer_feed(&framer, data + at, (size_t)n - at, &used);
-
-			if (status < 0)
-				return false;
-			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_FAILURE) {
-				*out = framer.body.failure;
-				return true;
-			}
-		}
+		status = find_failure(&framer, data, (size_t)n);
 	}
-	return false;
+	*out = framer.body.failure;
+	return status == TUTTI_OK;
 }
 
 tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
@@ -230,18 +235,15 @@ tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, struct tti_tunn
 		return TUTTI_OK;
 	/* All that the peer will ever send is here: blocks, and perhaps a failure. */
 	while ((n = tti_tunnel_recv(tunnel, data, sizeof(data))) > 0) {
-		for (size_t at = 0, used; at < (size_t)n; at += used) {
-			const tutti_status status =
-				tti_framer_feed(&framer, data + at, (size_t)n - at, &used);
+		const tutti_status status = find_failure(&framer, data, (size_t)n);
 
-			if (status < 0)
-				return tti_sock_break(sock, status, peer, "rank %d sent %s", peer,
-						      tti_error_text());
-			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_FAILURE)
-				return tti_sock_broken_by(sock, peer, tunnel, &framer.head,
-							  framer.body.bytes,
-							  sizeof(framer.body.failure), what);
-		}
+		if (status < 0)
+			return tti_sock_break(sock, status, peer, "rank %d sent %s", peer,
+					      tti_error_text());
+		if (status == TUTTI_OK)
+			return tti_sock_broken_by(sock, peer, tunnel, &framer.head,
+						  framer.body.bytes, sizeof(framer.body.failure),
+						  what);
 	}
 	return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
 }

@@ -60,14 +60,6 @@ static void mail(struct tti_callers *callers, int peer, enum tti_mail_kind kind,
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "no mail to rank %d: %s", peer, tti_error_text());
 }
 
-static int find_rank(const struct tti_callers *callers, int carrier_rank)
-{
-	for (int rank = 0; rank < callers->parent->nranks; rank++)
-		if (tti_boot_carrier_rank(callers->parent, rank) == carrier_rank)
-			return rank;
-	return -1;
-}
-
 /* "0, 3, 1", in the order of the call. */
 static const char *list_ranks(const struct tti_group_call *call, char *buf, size_t size)
 {
@@ -174,7 +166,7 @@ static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *l
 		 size_t nbytes)
 {
 	struct tti_callers *callers = callers_of(mailbox);
-	const int rank = find_rank(callers, from);
+	const int rank = tti_boot_find_rank(callers->parent, from);
 	union {
 		struct question question;
 		struct tti_caller_answer answer;

@@ -2,18 +2,14 @@
 #include "boot/watch/conn.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
-#include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
 

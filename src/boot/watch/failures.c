@@ -3,7 +3,6 @@
  * communicator, then ranks that died since. Every connection of the ring brings its peer all of them: a
  * new connection from the beginning, one without room as soon as it has some. So no failure is lost,
  * and frames that follow one are sent after it. */
-#include <stdio.h>
 
 #include "boot/watch/conn.h"
 #include "util/bitset.h"

@@ -2,7 +2,6 @@
 /* What comes in over a connection, the end of one, and bytes that are not acknowledged in time. */
 #include <errno.h>
 #include <linux/sockios.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 
 #include "boot/watch/conn.h"

@@ -34,14 +34,11 @@
  * what is found out about a PAIR goes only to the subcommunicators. */
 #include "boot/watch/conn.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
-#include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/process.h"

@@ -5,8 +5,6 @@
 /* The thread of a rank that lets peers in from the start, and is the watch after tti_watch_start().
  * Private to boot/. */
 
-#include <stdbool.h>
-
 #include "boot/net/sock.h"
 
 /* Takes listen_fd over, on failure too. */
