@@ -446,7 +446,7 @@ tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop, struct t
 	tutti_status status;
 
 	if (nranks < 1)
-		return tti_fail(TUTTI_EINVAL, "%d ranks", nranks);
+		return tti_fail(TUTTI_EINVAL, "a bootstrap of %d ranks: at least 1", nranks);
 	tti_assert(sodium_init() >= 0);
 	world = tti_zalloc(sizeof(*world));
 	if (!world)

@@ -213,7 +213,7 @@ static tutti_status fail_broadcast(struct gather *gather)
 				      "%s: a neighbour took nothing within %lld ms", gather->what,
 				      (long long)sock->timeout_ms);
 	return tti_sock_break(sock, TUTTI_ETIMEOUT, gather->root,
-			      "%s: nothing of rank %d's came within %lld ms", gather->what,
+			      "%s: nothing came from rank %d within %lld ms", gather->what,
 			      gather->root, (long long)sock->timeout_ms);
 }
 

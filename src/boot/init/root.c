@@ -176,7 +176,7 @@ static void fail_missing(struct tti_root *root, int64_t end_ns)
 		 root->ifaces);
 }
 
-/* What is due for the rank whose time limit ends first; when to look again. */
+/* Do what is due for the rank whose time limit ends first; when to look again. */
 static int64_t attend(struct tti_root *root, const struct caller *first)
 {
 	if (!root->has_looked && tti_now_ns() >= first->look_ns) {

@@ -151,14 +151,14 @@ tutti_status tti_addr_split(const char *text, char *host, size_t size, const cha
 	return TUTTI_OK;
 }
 
-/* Between two questions to the resolver. */
+/* Between two questions to the resolver, at first and at most. */
 #define ASK_FIRST_MS 50
 #define ASK_MOST_MS  1000
-/* And meanwhile, whether this thread shall go on. */
+/* How often to look meanwhile whether this thread is to go on. */
 #define LOOK_MS      50
 
-/* Whether it can be the name of a host, so that the resolver may know it later: letters, digits, - and _
- * between dots, and not an address that is wrong. */
+/* Whether this can be the name of a host that the resolver may know later: letters, digits, - and _ between
+ * dots, and not a wrong address. */
 static bool may_be_name(const char *host)
 {
 	const char *last = host;
@@ -178,7 +178,7 @@ static bool may_be_name(const char *host)
 	return last[strspn(last, "0123456789.")] != '\0';
 }
 
-/* Errors of names that may appear later. */
+/* Whether a name with this error may appear later. */
 static bool may_come(int error)
 {
 #ifdef EAI_NODATA
@@ -188,7 +188,7 @@ static bool may_come(int error)
 	return error == EAI_NONAME || error == EAI_AGAIN || error == EAI_FAIL;
 }
 
-/* What the resolver said, by an error of getaddrinfo(); of EAI_SYSTEM, errno says it. */
+/* The error of getaddrinfo(); EAI_SYSTEM: errno has it. */
 static tutti_status fail_to_resolve(const char *text, const char *host, int error, bool has_waited,
 				    int64_t timeout_ms)
 {
@@ -204,7 +204,7 @@ static tutti_status fail_to_resolve(const char *text, const char *host, int erro
 			gai_strerror(error));
 }
 
-/* False: this thread shall wait no longer. */
+/* false: this thread is to wait no longer. */
 static bool wait_to_ask(int ms)
 {
 	const int64_t until_ns = tti_deadline(ms);
@@ -219,7 +219,7 @@ static bool wait_to_ask(int ms)
 	return go_on;
 }
 
-/* Names of services appear after their containers have started: ask until there is an answer. */
+/* The name of a service may appear only after its containers have started: ask until there is an answer. */
 static tutti_status resolve(const char *text, const char *host, const char *port,
 			    int64_t timeout_ms, struct addrinfo **out)
 {
@@ -307,7 +307,7 @@ bool tti_addr_is_loopback(const struct tti_addr *addr)
 	       (addr->family == 6 && memcmp(addr->ip, six.ip, sizeof(addr->ip)) == 0);
 }
 
-/* As bound(), listening, of a family that is allowed. */
+/* A listening socket of a family that is allowed; -1 with errno. */
 static int listening(uint16_t port, int backlog)
 {
 	int fd = tti_params()->socket_family == 1 ? -1 : bound(AF_INET6, port);
@@ -319,7 +319,7 @@ static int listening(uint16_t port, int backlog)
 	return fd;
 }
 
-/* The first port of TUTTI_PORT_RANGE that is free, counted from another one in each process. */
+/* Listen on a free port of TUTTI_PORT_RANGE; each process begins to look at another one. */
 static tutti_status listen_in_range(const char *range, int backlog, int *fd_out)
 {
 	unsigned first = 0, last = 0, n;

@@ -181,7 +181,7 @@ static tutti_status derive(struct tti_auth *auth)
 	uint8_t shared[crypto_scalarmult_BYTES];
 
 	if (crypto_scalarmult(shared, auth->ours, theirs))
-		return fail(auth, "its public value is none");
+		return fail(auth, "its public value is invalid");
 	derive_key(auth, 'c', shared, auth->connector ? keys->out : keys->in);
 	derive_key(auth, 'a', shared, auth->connector ? keys->in : keys->out);
 	keys->cipher =

@@ -70,8 +70,7 @@ struct tti_auth {
 void tti_auth_init(struct tti_auth *auth, bool connector, enum tti_auth_kind kind,
 		   const uint8_t *secret, const void *payload, size_t payload_len);
 
-/* What may be sent now: *data and length; 0: nothing. tti_auth_sent() says how
- * much was. */
+/* The bytes to send now, *data and their number; 0: none. tti_auth_sent() says how many were sent. */
 size_t tti_auth_output(const struct tti_auth *auth, const uint8_t **data);
 void tti_auth_sent(struct tti_auth *auth, size_t nbytes);
 

@@ -22,7 +22,7 @@
 /* The next candidate is tried after this; and after this if one is connected, but busy. */
 #define STAGGER_MS       100
 #define STAGGER_BUSY_MS  1000
-/* Of one try: to connect, and for the handshake. */
+/* The time of one try to connect, and of its handshake. */
 #define CONNECT_MS       5000
 #define HANDSHAKE_MS     10000
 /* Between two rounds through all candidates. */

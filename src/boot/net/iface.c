@@ -9,8 +9,8 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* How many before addr[i] are of the same interface and family; those of a link alone are a
- * family of their own. */
+/* How many addresses before addr[i] are of the same interface and family. Link-local ones count as a family
+ * of their own. */
 static size_t turn_of(const struct tti_iface_addr *addr, size_t i)
 {
 	size_t before = 0;
@@ -57,7 +57,7 @@ size_t tti_ifaces_offered(const struct tti_ifaces *ifaces, size_t *nrunning)
 	return n;
 }
 
-/* Those of addr[from .. to-1] for which there is room. */
+/* Keep the addresses of addr[from .. to-1] for which there is room. */
 static tutti_status keep(const struct tti_ifaces *ifaces, size_t from, size_t to,
 			 struct tti_addr *out, size_t most, size_t *n)
 {

@@ -11,10 +11,10 @@
 #include "util/fd.h"
 #include "util/params.h"
 
-/* An interface's number in a card is one byte. */
+/* A card has one byte for the number of an interface. */
 #define IFACES_MOST 255
 
-/* Behind all that run; and behind those. */
+/* Scores after all interfaces that run, and after those that are up. */
 #define NOT_RUNNING 1000
 #define NOT_UP      2000
 
@@ -95,7 +95,7 @@ static uint8_t prefix_of(const struct ifaddrs *at, int family)
 
 	if (!at->ifa_netmask)
 		return family == 4 ? 32 : 128;
-	/* The family of a mask is not always set. */
+	/* A mask does not always have its family set. */
 	at->ifa_netmask->sa_family = family == 4 ? AF_INET : AF_INET6;
 	if (tti_addr_from_sock(at->ifa_netmask, &mask) != TUTTI_OK)
 		return family == 4 ? 32 : 128;
@@ -104,7 +104,7 @@ static uint8_t prefix_of(const struct ifaddrs *at, int family)
 	return (uint8_t)bits;
 }
 
-/* The interface of that name, which is new or known. */
+/* The interface of that name, added if it is new. NULL: out of memory, or too many. */
 static struct tti_iface *iface_of(struct tti_ifaces *out, const char *name,
 				  const struct ifaddrs *at)
 {
@@ -217,7 +217,7 @@ tutti_status tti_ifaces_look(struct tti_ifaces *out, struct tti_strbuf *why)
 	return status;
 }
 
-/* What a driver says without a wire behind it is no speed. */
+/* The driver of an interface without a wire reports no real speed. */
 static bool is_without_wire(int fd, const struct tti_iface *iface)
 {
 	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
@@ -228,7 +228,7 @@ static bool is_without_wire(int fd, const struct tti_iface *iface)
 	       (strcmp(info.driver, "veth") == 0 || strcmp(info.driver, "tun") == 0);
 }
 
-/* By ioctl and not from /sys, which may be that of another network namespace. */
+/* By ioctl, since /sys may be that of another network namespace. */
 void tti_ifaces_measure(struct tti_ifaces *ifaces)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

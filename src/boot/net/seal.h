@@ -4,11 +4,11 @@
 
 /* Authenticated encryption of one direction of one connection (AEAD, libsodium).
  *
- * What is sealed is a sequence of records. The nonce of a record is its number, which both
- * sides count and neither sends. So a record that was changed, left out, repeated or moved
- * cannot be opened, and nothing after it either. The key comes from the handshake
- * (tti_auth_keys()) and is replaced on both sides after TTI_SEAL_RECORDS records or
- * TTI_SEAL_BYTES bytes: the next key is a hash of the one before, which is forgotten.
+ * A direction is a sequence of records. The nonce of a record is its number, which both sides count and
+ * neither sends. So a record that was changed, left out, repeated or moved cannot be opened, nor can any
+ * record after it. The key comes from the handshake (tti_auth_keys()). Both sides replace it after
+ * TTI_SEAL_RECORDS records or TTI_SEAL_BYTES bytes: the next key is a hash of the one before, which is
+ * forgotten.
  *
  * Owner: who holds the struct, in memory of util/secret.h.
  * Threads: not synchronised. */
@@ -32,7 +32,7 @@ enum tti_seal_cipher {
 	TTI_SEAL_AES = 2,     /* AES-256-GCM: where the CPU has instructions for it */
 };
 
-/* What a handshake yields. */
+/* The result of a handshake. */
 struct tti_seal_keys {
 	uint8_t out[TTI_SEAL_KEY], in[TTI_SEAL_KEY];
 	enum tti_seal_cipher cipher;
@@ -59,9 +59,8 @@ void tti_seal_init(struct tti_seal *seal, enum tti_seal_cipher cipher,
 void tti_seal_close(struct tti_seal *seal, const void *head, size_t nhead, const void *data,
 		    size_t nbytes, void *sealed, uint8_t mac[TTI_SEAL_MAC]);
 
-/* The other way round; `data` may be `sealed`. TUTTI_EPROTO, quiet: it is not the record that
- * the other side sealed with this number. What `data` holds then is of no use, and
- * neither is what the connection brings after it. */
+/* Open the next record; `data` may be `sealed`. TUTTI_EPROTO, quiet: this is not the record that the other
+ * side sealed with this number. `data` is useless then, and so is all that the connection brings later. */
 TUTTI_CHECKED tutti_status tti_seal_open(struct tti_seal *seal, const void *head, size_t nhead,
 					 const void *sealed, size_t nbytes,
 					 const uint8_t mac[TTI_SEAL_MAC], void *data);

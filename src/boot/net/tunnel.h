@@ -2,14 +2,14 @@
 #ifndef TTI_BOOT_TUNNEL_H
 #define TTI_BOOT_TUNNEL_H
 
-/* A stream of bytes over a socket that is sealed both ways (seal.h), from the end of the
- * handshake on: all connections of the bootstrap and of the watch. What was changed on its way
- * never comes out; the connection has failed then.
+/* A stream of bytes over a socket, sealed in both directions (seal.h) from the end of the handshake on. All
+ * connections of the bootstrap and of the watch are tunnels. If bytes are changed on their way, the tunnel
+ * fails and does not deliver them.
  *
  *     | length 2 | mac 16 |   | bytes, as many | mac 16 |
  *
- * The length is sealed like the bytes, as a record of its own: nobody can make a side wait for
- * bytes that do not exist.
+ * The length is sealed as a record of its own, so nobody can make a side wait for bytes that do not
+ * exist.
  *
  * Owner: whoever opened it closes it, and the socket with it. Threads: not synchronised. */
 
@@ -32,7 +32,7 @@ struct tti_tunnel {
 	size_t nplain;       /* what it is of the caller's                          */
 	size_t nin;          /* bytes of a record that came                         */
 	size_t nopen, taken; /* bytes that were opened, and given to the caller     */
-	bool failed;         /* something came that the other side did not send     */
+	bool failed;         /* bytes came that the other side did not send         */
 	int broken;          /* the errno that sending failed with, 0: it did not   */
 	uint8_t out_bytes[TTI_TUNNEL_HEAD + TTI_TUNNEL_RECORD + TTI_SEAL_MAC];
 	uint8_t in_bytes[TTI_TUNNEL_HEAD + TTI_TUNNEL_RECORD + TTI_SEAL_MAC];
@@ -49,8 +49,8 @@ void tti_tunnel_close(struct tti_tunnel **tunnel); /* NULL is fine, and is what 
 ssize_t tti_tunnel_send(struct tti_tunnel *tunnel, const void *data, size_t nbytes);
 ssize_t tti_tunnel_sendv(struct tti_tunnel *tunnel, const struct iovec *iov, size_t n);
 
-/* Whether a call ended with EAGAIN between the bytes of a record: nothing else can be sent
- * before that. */
+/* Whether a record was sent in part, when a call ended with EAGAIN: nothing else can be sent before its
+ * rest. */
 static inline bool tti_tunnel_is_torn(const struct tti_tunnel *tunnel)
 {
 	return tunnel->nout > 0;
@@ -60,7 +60,7 @@ static inline bool tti_tunnel_is_torn(const struct tti_tunnel *tunnel)
  * TTI_TUNNEL_RECORD bytes, nothing that has come stays behind where poll() does not see it. */
 ssize_t tti_tunnel_recv(struct tti_tunnel *tunnel, void *data, size_t nbytes);
 
-/* The same, and what was read is read again by the next call. */
+/* The same, but the next call reads the same bytes again. */
 ssize_t tti_tunnel_peek(struct tti_tunnel *tunnel, void *data, size_t nbytes);
 
 /* Whether there is something to read that poll() does not see: bytes, or that it has failed. */
@@ -76,8 +76,7 @@ TUTTI_CHECKED tutti_status tti_tunnel_send_all(struct tti_tunnel *tunnel, const 
 TUTTI_CHECKED tutti_status tti_tunnel_recv_all(struct tti_tunnel *tunnel, void *data, size_t nbytes,
 					       int64_t deadline_ns, const _Atomic int *stop);
 
-/* What is wrong with a tunnel that failed, with its address: goes on a text like "the connection
- * to rank 3". */
+/* Words about a tunnel that failed, with its address, to follow "the connection to rank 3". */
 #define TTI_TUNNEL_WHY 192
 const char *tti_tunnel_why(const struct tti_tunnel *tunnel, char why[TTI_TUNNEL_WHY]);
 

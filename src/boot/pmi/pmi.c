@@ -27,7 +27,7 @@ static void encode(char kind, const void *bytes, size_t nbytes, char *out)
 	sodium_bin2hex(out + 1, TTI_PMI_VALUE_MOST, bytes, nbytes);
 }
 
-/* What rank 0 says: its id, or why it has none. */
+/* Rank 0 says its id, or why it has none. */
 static tutti_status make_value(tutti_unique_id *id, char *value)
 {
 	const tutti_status st = tti_boot_id_create(id);

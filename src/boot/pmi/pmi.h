@@ -30,15 +30,15 @@ struct tti_pmi_call {
 	size_t out_size;
 };
 
-/* What a launcher keeps in bytes of a value at least, PMI-1's 1024 being the least. */
+/* Bytes of a value that every launcher keeps: PMI-1 has the smallest limit, 1024. */
 #define TTI_PMI_VALUE_MOST 1023
 
 /* How long a process waits for the answer to its goodbye. */
 #define TTI_PMI_FINISH_MS 5000
 
-/* One of the ways. TUTTI_EUSAGE: this process was not started so, or its store is closed already.
- * TUTTI_ETIMEOUT: some rank did not come; the way is not gone again, for what the launcher says next may
- * answer what was asked before, and its library may still be waiting. */
+/* One of the ways. TUTTI_EUSAGE: this process was not started in that way, or its store is closed already.
+ * TUTTI_ETIMEOUT: some rank did not come. The way is not used again then: the next answer of the launcher
+ * may belong to the last question, and its library may still wait. */
 typedef tutti_status (*tti_pmi_way)(const struct tti_pmi_call *call);
 
 TUTTI_CHECKED tutti_status tti_pmi_wire(const struct tti_pmi_call *call);
@@ -49,9 +49,9 @@ TUTTI_CHECKED tutti_status tti_pmi_x(const struct tti_pmi_call *call);
 TUTTI_CHECKED tutti_status tti_pmi_x_slurm(const struct tti_pmi_call *call);
 TUTTI_CHECKED tutti_status tti_pmi_slurm(const struct tti_pmi_call *call);
 
-/* Rank 0 makes an id, and all ranks have it on return; each call makes another one. If rank 0 can
- * make none, the others fail with its error. TUTTI_EUSAGE: a call before was TUTTI_ETIMEOUT, or this is a
- * child of the process that has called first. */
+/* Rank 0 makes an id, and all ranks have it on return; each call makes another one. If rank 0 cannot make
+ * one, the others fail with its error. TUTTI_EUSAGE: an earlier call returned TUTTI_ETIMEOUT, or this
+ * process is a child of the one that called first. */
 TUTTI_CHECKED tutti_status tti_pmi_share_id(tti_pmi_way way, int rank, int nranks,
 					    int64_t timeout_ms, tutti_unique_id *out);
 

@@ -178,7 +178,7 @@ void tti_pmi_wire_finish(struct tti_pmi_wire *wire, int64_t deadline_ns)
 
 /* -- The socket of this process ------------------------------------------------------ */
 
-/* Which the launcher has given it; guarded by the lock of tti_pmi_share_id(). */
+/* The launcher has given it to the process. Guarded by the lock of tti_pmi_share_id(). */
 static struct {
 	struct tti_pmi_wire wire;
 	pid_t pid; /* 0: not begun */

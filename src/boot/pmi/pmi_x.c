@@ -15,7 +15,7 @@
 
 #define LIBRARY "libpmix.so.2"
 
-/* Of the PMIx standard, whose binary interface has not changed here since version 2 of the library. */
+/* From the PMIx standard; this part of its binary interface has not changed since version 2. */
 #define SUCCESS     0
 #define BOOL        1
 #define STRING      3
@@ -67,7 +67,7 @@ static const struct tti_pmi_symbol symbols[] = {
 	{ NULL, 0 },
 };
 
-/* What others have put comes with a fence, so that getting it asks nobody. */
+/* A fence brings what others have put, so that getting a value asks nobody. */
 static const struct info collect = { .key = "pmix.collect",
 				     .value = { .type = BOOL, .data.flag = true } };
 

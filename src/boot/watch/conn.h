@@ -137,7 +137,7 @@ struct tti_watcher {
 		struct tti_mail_queue mail;
 	} post;
 
-	/* Of conn->handler; calls receive.c. */
+	/* The handler of connections, in receive.c. */
 	void (*on_event)(struct tti_event_handler *handler, uint32_t events);
 	bool watching, quitting, bye;
 	struct tti_watch_events events;
