@@ -18,13 +18,14 @@
 #include "insight/cluster/cluster.h"
 #include "topo/tree/intern.h"
 
-/* A way to write the document of a kind: what stands in another order. */
+/* One way to write the document of a kind: elements may stand in another order. */
 struct tti_cluster_variant {
 	uint32_t kind;
 	uint32_t *port_of; /* its i-th <net> -> port of the kind; one more than needed */
 };
 
-/* What is said of the network a NIC is on: numbers of build->words, or NONE. */
+/* What the document and the file of rails say about the network of a NIC: numbers of build->words,
+ * or NONE. */
 struct tti_nic_said {
 	uint32_t subnet, leaf;
 	uint32_t rule; /* the line of the file of rails that counts, or NONE */
@@ -89,7 +90,7 @@ TUTTI_CHECKED tutti_status tti_cluster_find_rails(struct tti_cluster *cluster);
 TUTTI_CHECKED tutti_status tti_cluster_find_domains(struct tti_cluster *cluster);
 TUTTI_CHECKED tutti_status tti_cluster_find_groups(struct tti_cluster *cluster);
 
-/* What a port is called in its kind. */
+/* The node of a port, in the graph of its kind. */
 static inline const struct tti_node *tti_cluster_port_node(const struct tti_cluster_kind *kind,
 							   uint32_t port)
 {

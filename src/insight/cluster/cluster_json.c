@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "insight/cluster/cluster_build.h"
-#include "insight/cluster/cluster_odd.h"
+#include "insight/cluster/outliers.h"
 #include "util/error.h"
 #include "util/json.h"
 
@@ -104,30 +104,30 @@ static void add_lines(struct tti_json *json, const char *lines)
 	tti_strbuf_release(&line);
 }
 
-static void add_odd(struct tti_json *json, const struct tti_cluster *cluster,
-		    const struct tti_odd *odd)
+static void add_outliers(struct tti_json *json, const struct tti_cluster *cluster,
+			 const struct tti_outliers *outliers)
 {
 	tti_json_open(json, "differ", "{");
 	tti_json_open(json, "kinds", "[");
-	for (size_t i = 0; i < odd->nkinds; i++) {
+	for (size_t i = 0; i < outliers->nkinds; i++) {
 		tti_json_open(json, NULL, "{");
-		tti_json_addf(json, "kind", "%u", odd->kinds[i].kind);
-		tti_json_addf(json, "like", "%u", odd->kinds[i].like);
-		add_lines(json, odd->kinds[i].text);
+		tti_json_addf(json, "kind", "%u", outliers->kinds[i].kind);
+		tti_json_addf(json, "like", "%u", outliers->kinds[i].like);
+		add_lines(json, outliers->kinds[i].text);
 		tti_json_close(json);
 	}
 	tti_json_close(json);
 	tti_json_open(json, "nics", "[");
-	for (size_t i = 0; i < odd->nnics; i++) {
+	for (size_t i = 0; i < outliers->nnics; i++) {
 		tti_json_open(json, NULL, "{");
-		tti_json_text(json, "host", cluster->hosts[odd->nics[i].host].name);
-		tti_json_addf(json, "nic", "%u", odd->nics[i].port);
-		add_number(json, "rail", odd->nics[i].rail);
-		add_number(json, "usual_rail", odd->nics[i].usual);
+		tti_json_text(json, "host", cluster->hosts[outliers->nics[i].host].name);
+		tti_json_addf(json, "nic", "%u", outliers->nics[i].port);
+		add_number(json, "rail", outliers->nics[i].rail);
+		add_number(json, "usual_rail", outliers->nics[i].usual);
 		tti_json_close(json);
 	}
 	tti_json_close(json);
-	tti_json_addf(json, "kinds_not_compared", "%u", odd->unseen);
+	tti_json_addf(json, "kinds_not_compared", "%u", outliers->unseen);
 	tti_json_close(json);
 }
 
@@ -173,18 +173,18 @@ static void add_lists(struct tti_json *json, const struct tti_cluster *cluster)
 tutti_status tti_cluster_print_json(const struct tti_cluster *cluster, struct tti_strbuf *out)
 {
 	struct tti_json json = { .out = out };
-	struct tti_odd odd;
+	struct tti_outliers outliers;
 
 	if (cluster->build)
 		return tti_fail(TUTTI_EUSAGE, "a cluster is printed when it is sealed");
-	TTI_TRY(tti_odd_find(cluster, &odd));
+	TTI_TRY(tti_outliers_find(cluster, &outliers));
 	tti_json_open(&json, NULL, "{");
 	tti_json_addf(&json, "format", "%d", FORMAT);
 	tti_json_text(&json, "rail_source", tti_rail_source_name(cluster->rail_source));
 	add_lists(&json, cluster);
-	add_odd(&json, cluster, &odd);
+	add_outliers(&json, cluster, &outliers);
 	tti_json_close(&json);
 	tti_strbuf_add(out, "\n");
-	tti_odd_release(&odd);
+	tti_outliers_release(&outliers);
 	return out->failed ? tti_fail(TUTTI_ENOMEM, "no memory to print a cluster") : TUTTI_OK;
 }

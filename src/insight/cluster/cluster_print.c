@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "insight/cluster/cluster_build.h"
-#include "insight/cluster/cluster_odd.h"
+#include "insight/cluster/outliers.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -234,25 +234,25 @@ static bool print_domains(const struct tti_cluster *cluster, struct tti_strbuf *
 	return true;
 }
 
-/* -- What is odd ------------------------------------------------------------------------------- */
+/* -- Outliers --------------------------------------------------------------------------------- */
 
-static bool print_odd_kind(const struct tti_cluster *cluster, const struct tti_odd_kind *odd,
-			   struct tti_strbuf *out)
+static bool print_outlier_kind(const struct tti_cluster *cluster,
+			       const struct tti_outlier_kind *outlier, struct tti_strbuf *out)
 {
-	const struct chosen chosen = { cluster, is_of_kind, odd->kind };
+	const struct chosen chosen = { cluster, is_of_kind, outlier->kind };
 	size_t lines = 0;
 
 	tti_strbuf_add(out, "  ");
 	if (!print_hosts(&chosen, out))
 		return false;
-	tti_strbuf_addf(out, " (B) from kind %" PRIu32 " (A):\n", odd->like);
-	if (!odd->ndiffs)
+	tti_strbuf_addf(out, " (B) from kind %" PRIu32 " (A):\n", outlier->like);
+	if (!outlier->ndiffs)
 		tti_strbuf_add(out, "     wired alike; bus ids, names or details differ\n");
-	for (const char *line = odd->text; *line; lines++) {
+	for (const char *line = outlier->text; *line; lines++) {
 		const size_t len = strcspn(line, "\n");
 
 		if (lines == MOST_LINES) {
-			tti_strbuf_addf(out, "     and %zu more\n", odd->ndiffs - lines);
+			tti_strbuf_addf(out, "     and %zu more\n", outlier->ndiffs - lines);
 			break;
 		}
 		tti_strbuf_addf(out, "     %.*s\n", (int)len, line);
@@ -269,17 +269,17 @@ static void print_rail_of(int32_t rail, struct tti_strbuf *out)
 		tti_strbuf_addf(out, "rail %" PRId32, rail);
 }
 
-static void print_odd_nics(const struct tti_cluster *cluster, const struct tti_odd *odd,
-			   struct tti_strbuf *out)
+static void print_outlier_nics(const struct tti_cluster *cluster,
+			       const struct tti_outliers *outliers, struct tti_strbuf *out)
 {
-	if (odd->nnics)
+	if (outliers->nnics)
 		tti_strbuf_add(out, "\nNICs on another rail than with most hosts of the kind\n");
-	for (size_t i = 0; i < odd->nnics; i++) {
-		const struct tti_odd_nic *nic = &odd->nics[i];
+	for (size_t i = 0; i < outliers->nnics; i++) {
+		const struct tti_outlier_nic *nic = &outliers->nics[i];
 		const struct tti_cluster_host *host = &cluster->hosts[nic->host];
 
 		if (i == MOST_LINES) {
-			tti_strbuf_addf(out, "  and %zu more\n", odd->nnics - i);
+			tti_strbuf_addf(out, "  and %zu more\n", outliers->nnics - i);
 			break;
 		}
 		tti_strbuf_addf(out, "  %s ", host->name);
@@ -293,17 +293,18 @@ static void print_odd_nics(const struct tti_cluster *cluster, const struct tti_o
 	}
 }
 
-static bool print_odd(const struct tti_cluster *cluster, const struct tti_odd *odd,
-		      struct tti_strbuf *out)
+static bool print_outliers(const struct tti_cluster *cluster, const struct tti_outliers *outliers,
+			   struct tti_strbuf *out)
 {
-	if (odd->nkinds)
+	if (outliers->nkinds)
 		tti_strbuf_add(out, "\nHosts that differ from others like them\n");
-	for (size_t i = 0; i < odd->nkinds; i++)
-		if (!print_odd_kind(cluster, &odd->kinds[i], out))
+	for (size_t i = 0; i < outliers->nkinds; i++)
+		if (!print_outlier_kind(cluster, &outliers->kinds[i], out))
 			return false;
-	if (odd->unseen)
-		tti_strbuf_addf(out, "  %" PRIu32 " more kinds were not compared\n", odd->unseen);
-	print_odd_nics(cluster, odd, out);
+	if (outliers->unseen)
+		tti_strbuf_addf(out, "  %" PRIu32 " more kinds were not compared\n",
+				outliers->unseen);
+	print_outlier_nics(cluster, outliers, out);
 	return true;
 }
 
@@ -340,19 +341,19 @@ static void print_head(const struct tti_cluster *cluster, struct tti_strbuf *out
 
 tutti_status tti_cluster_print(const struct tti_cluster *cluster, struct tti_strbuf *out)
 {
-	struct tti_odd odd;
+	struct tti_outliers outliers;
 	bool good;
 
 	if (cluster->build)
 		return tti_fail(TUTTI_EUSAGE, "a cluster is printed when it is sealed");
-	TTI_TRY(tti_odd_find(cluster, &odd));
+	TTI_TRY(tti_outliers_find(cluster, &outliers));
 	print_head(cluster, out);
 	good = print_kinds(cluster, out);
 	print_rails(cluster, out);
 	print_groups(cluster, out);
-	good = good && print_domains(cluster, out) && print_odd(cluster, &odd, out);
+	good = good && print_domains(cluster, out) && print_outliers(cluster, &outliers, out);
 	print_notes(cluster, out);
-	tti_odd_release(&odd);
+	tti_outliers_release(&outliers);
 	return good && !out->failed ? TUTTI_OK
 				    : tti_fail(TUTTI_ENOMEM, "no memory to print a cluster");
 }

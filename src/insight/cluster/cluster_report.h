@@ -7,8 +7,8 @@
 #include "insight/cluster/cluster.h"
 #include "insight/cluster/cluster_build.h"
 
-/* Several hosts as one document, each with its host_hash, so that graph and paths of
- * a whole NVLink domain can be built. Only of a sealed cluster. */
+/* Join several hosts of a sealed cluster in one document, each with its host_hash, so that the
+ * graph and the paths of a whole NVLink domain can be built. */
 TUTTI_CHECKED tutti_status tti_cluster_fuse(const struct tti_cluster *cluster,
 					    const uint32_t *hosts, uint32_t nhosts,
 					    struct tti_xml_doc **out);

@@ -2,8 +2,8 @@
 #ifndef TTI_TOPO_LINT_H
 #define TTI_TOPO_LINT_H
 
-/* What is wrong or implausible in a topology, what it costs and what to do: one
- * rule a function, one line in the table of lint.c.
+/* Findings: what is wrong or implausible in a topology, what that costs and what to do. A rule is a
+ * function and a line in the table of lint.c.
  *
  * Owner: tti_lint_free(). Threads: any. */
 
@@ -29,7 +29,7 @@ struct tti_finding {
 	double have_gbps, want_gbps; /* 0, 0: no figure                           */
 };
 
-/* Whether it is worse than a note: a picture marks it. */
+/* Whether a finding is worse than a note. Pictures mark such findings. */
 static inline bool tti_finding_costs(const struct tti_finding *finding)
 {
 	return finding->severity != TTI_SEVERITY_NOTE;
@@ -41,7 +41,7 @@ struct tti_lint {
 	size_t n;
 };
 
-/* The document, and what was built from it. */
+/* Run all rules over a document and over what was built from it. */
 TUTTI_CHECKED tutti_status tti_lint_run(const struct tti_xml_doc *doc,
 					const struct tti_graph *graph,
 					const struct tti_paths *paths,

@@ -53,7 +53,7 @@ static bool has_cores(const char *mask)
 	return found;
 }
 
-/* Who has each core, of one host. */
+/* The NUMA node that has each core of a host. */
 struct owners {
 	uint32_t *of; /* by core; CPU + 1 */
 	size_t room;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures that no device has. They are planned with, as far as the rest of the machine
- * carries them: nobody but the owner knows the right ones. */
+/* Figures that no device can have. The planner uses them nevertheless, as only the owner of the
+ * machine knows the right ones. */
 #include "insight/lint/lint.h"
 #include "insight/lint/lint_rules.h"
 
@@ -54,7 +54,7 @@ const char *tti_lint_odd_speed(const struct tti_linter *linter, uint32_t node)
 {
 	const char *speed = tti_lint_attr(linter, node, "link_speed");
 
-	/* What the kernel says of a link that is none is "Unknown" or "Unknown speed". */
+	/* For a link that is down the kernel says "Unknown" or "Unknown speed". */
 	if (!speed || !*speed || linter->graph->nodes[node].pci.gts > 0 ||
 	    strncasecmp(speed, "unknown", strlen("unknown")) == 0)
 		return NULL;

@@ -173,7 +173,7 @@ static bool collect_one(struct unknowns *unknowns, const struct tti_xml *xml, bo
 	return good;
 }
 
-/* What stands in an element that nobody knows is nobody's. */
+/* The content of an unknown element is not looked at. */
 static bool collect(struct unknowns *unknowns, const struct tti_xml *root, bool typo)
 {
 	const struct tti_xml *xml = root, *unknown = NULL;

@@ -81,7 +81,7 @@ void tti_lint_nic_far(struct tti_linter *linter)
 	}
 }
 
-/* What hangs on one socket. */
+/* The GPUs and NICs of one socket. */
 struct socket {
 	uint32_t cpu; /* its first one */
 	uint32_t gpus, nets;
@@ -136,7 +136,7 @@ static double share_of(const struct socket *socket)
 	return socket->gbps / socket->gpus;
 }
 
-/* Sockets whose GPUs have less than half of what those of the best one have. */
+/* Report sockets whose GPUs have less than half of the network bandwidth of the best socket. */
 static void compare_sockets(struct tti_linter *linter, const struct socket *sockets, size_t n)
 {
 	const struct tti_graph *graph = linter->graph;

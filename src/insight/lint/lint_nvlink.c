@@ -160,8 +160,7 @@ static struct total total_of(const struct tti_graph *graph, uint32_t dev)
 	return total;
 }
 
-/* Of GPUs of one host in the order of names: those with fewer links than the one of the
- * same capability that has most. There are few capabilities. */
+/* The GPU with the most links among those of one host that have the capability of `like`. */
 static uint32_t most_links(const struct tti_graph *graph, const uint32_t *devs, size_t n,
 			   const struct tti_node *like)
 {
@@ -191,9 +190,9 @@ static int by_number(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Whether each number of links is that of as many of the GPUs that are `like` one another,
- * and of three at least: so it is by design, as of the two halves of each MI250X. A link
- * that is down takes from two GPUs. */
+/* Whether different numbers of links are by design, as those of the two halves of an MI250X: each
+ * number occurs on equally many GPUs, and on at least three. A link that is down shows on only two
+ * GPUs. */
 static bool is_by_design(struct tti_linter *linter, const uint32_t *devs, size_t n,
 			 const struct tti_node *like)
 {

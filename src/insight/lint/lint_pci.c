@@ -7,7 +7,7 @@
 
 #include "util/mem.h"
 
-/* Figures that differ by less are the same. */
+/* Bandwidths that differ by less count as equal. */
 #define LESS(a, b) ((a) < (b)*0.99)
 
 static bool is_stated(const struct tti_node *node)
@@ -199,7 +199,7 @@ static bool has_c2c_below(const struct tti_linter *linter, uint32_t at, double g
 	return false;
 }
 
-/* Several devices may share an uplink by design; one alone should fill it. */
+/* An uplink may be shared by design, but should not be narrower than one device below it. */
 void tti_lint_pci_uplink(struct tti_linter *linter)
 {
 	const struct tti_graph *graph = linter->graph;
@@ -246,7 +246,7 @@ void tti_lint_pci_busid_twice(struct tti_linter *linter)
 
 /* -- Figures that are none ------------------------------------------------------------------- */
 
-/* What a device of that type gets elsewhere on the host, or what its net needs. */
+/* The bandwidth that other devices of this type have on the host, or that the net needs. */
 static double usual_gbps(const struct tti_linter *linter, uint32_t at)
 {
 	const struct tti_graph *graph = linter->graph;
@@ -265,7 +265,7 @@ static void check_virtual(struct tti_linter *linter, uint32_t at)
 
 	const uint32_t user = tti_lint_endpoint(linter, at);
 
-	/* Of a port whose speed nobody tells it is not known whether it loses anything. */
+	/* If the speed of the port is unknown, nobody can tell whether the link slows it down. */
 	if (!tti_lint_is_virtual(linter, at) || user == TTI_NODE_NONE ||
 	    (linter->graph->nodes[user].type == TTI_NODE_NET &&
 	     linter->graph->nodes[user].net.speed_mbps <= 0))
@@ -285,8 +285,8 @@ void tti_lint_pci_virtual(struct tti_linter *linter)
 	tti_lint_each_device(linter, check_virtual);
 }
 
-/* Whether what was assumed of a NIC's PCI link is more than its port needs, so that it does
- * not matter. */
+/* Whether the assumed speed of a NIC's PCI link is more than its port needs, so that the assumption
+ * does not matter. */
 static bool is_enough(const struct tti_linter *linter, uint32_t at)
 {
 	const struct tti_graph *graph = linter->graph;

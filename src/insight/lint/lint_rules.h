@@ -2,8 +2,8 @@
 #ifndef TTI_TOPO_LINT_RULES_H
 #define TTI_TOPO_LINT_RULES_H
 
-/* What the rules of lint share, for lint*.c alone. A rule looks at the document and
- * what was built from it, and adds findings; it neither fails nor changes anything.
+/* Helpers of the rules, for lint*.c alone. A rule looks at the document and at what was built from
+ * it, and adds findings. It neither fails nor changes anything.
  *
  * Owner: tti_lint_run(). Threads: one. */
 
@@ -38,13 +38,13 @@ struct tti_linter {
 	bool failed;                              /* out of memory              */
 };
 
-/* A text that lives as long as the findings; NULL, and failed, without memory. */
+/* Format a text that lives as long as the findings. Out of memory: NULL, and linter->failed. */
 TUTTI_PRINTF(2, 3) const char *tti_lint_say(struct tti_linter *linter, const char *fmt, ...);
 
-/* A finding on a node. `what` and `consequence` are set, bandwidths if there is a
- * figure; the rest is filled in. */
+/* Add a finding on a node. The rule sets `what`, `consequence` and, if there is a figure, the
+ * bandwidths; the rest is filled in. */
 void tti_lint_add(struct tti_linter *linter, uint32_t node, const struct tti_finding *finding);
-/* On an element that is no node. */
+/* Add a finding on an element that is no node. */
 void tti_lint_add_at(struct tti_linter *linter, const struct tti_xml *xml,
 		     const struct tti_finding *finding);
 
@@ -56,15 +56,15 @@ void tti_lint_add_at(struct tti_linter *linter, const struct tti_xml *xml,
 	     (index = (graph)->by_type[type][index##_i], true); \
 	     index##_i++)
 
-/* All that is plugged into PCI: DEV, PCI, NIC. */
+/* Call fn for each node that is plugged into PCI: DEV, PCI, NIC. */
 void tti_lint_each_device(struct tti_linter *linter,
 			  void (*fn)(struct tti_linter *linter, uint32_t device));
-/* What building the graph noted of one kind. */
+/* Call fn for each note of one kind that was made while the graph was built. */
 void tti_lint_each_note(struct tti_linter *linter, enum tti_note_kind kind,
 			void (*fn)(struct tti_linter *linter, const struct tti_note *note));
 
-/* Whether it is a part of a machine (subset.h): other GPUs are there that nobody sees, so NVLinks
- * may be missing and NICs far. */
+/* Whether the topology is a part of a machine (subset.h). The machine has GPUs that the topology does
+ * not show, so NVLinks may be missing and NICs may be far. */
 static inline bool tti_lint_is_part(const struct tti_linter *linter)
 {
 	return tti_xml_get(linter->doc->root, "tutti_gpus") != NULL;
@@ -75,29 +75,29 @@ const struct tti_xml *tti_lint_element(const struct tti_linter *linter, uint32_t
 const char *tti_lint_attr(const struct tti_linter *linter, uint32_t node, const char *attr);
 /* GB/s of the link to the parent; 0: none. */
 double tti_lint_uplink(const struct tti_linter *linter, uint32_t node);
-/* Whether all pairs of endpoints may be looked at; else there are too many. */
+/* Whether there are tables of all pairs of endpoints; large topologies have none. */
 bool tti_lint_has_tables(const struct tti_linter *linter);
-/* A path, if there is a table of all, else NULL. */
+/* A path; NULL: there is no table of paths. */
 const struct tti_path *tti_lint_path(const struct tti_linter *linter, uint32_t from, uint32_t to);
 /* The socket that a node hangs on, -1: none. */
 int tti_lint_package(const struct tti_linter *linter, uint32_t node);
-/* The first GPU or NET at or below a node, NONE: nothing is; and its name, else the
- * node's own. */
+/* The first GPU or NET at or below a node, or NONE; and the name of it, or of the node if there is
+ * none. */
 uint32_t tti_lint_endpoint(const struct tti_linter *linter, uint32_t node);
 const char *tti_lint_user(const struct tti_linter *linter, uint32_t node);
-/* "12.0 instead of 24.0 GB/s", or "24.0 GB/s": then the finding's figures become 0. */
+/* "12.0 instead of 24.0 GB/s". If there is no loss: "24.0 GB/s", and the finding's figures become
+ * 0. */
 const char *tti_lint_figures(struct tti_linter *linter, struct tti_finding *finding);
-/* The GB/s of a GPU's or device's links to its CPU beside PCI (C2C), 0: it has none. */
+/* GB/s of the C2C links between a GPU, or its device, and its CPU; 0: there are none. */
 double tti_lint_c2c(const struct tti_linter *linter, uint32_t node);
-/* A link_speed that is stated and is none, NULL: it is good, or not known. */
+/* The stated link_speed if it is no speed; NULL: it is a speed, or is not stated. */
 const char *tti_lint_odd_speed(const struct tti_linter *linter, uint32_t node);
 /* Figures that nothing has: a port's speed in Mb/s, NVLinks of a GPU, lanes and GT/s of PCI. */
 #define TTI_LINT_MOST_MBPS    1600000 /* of ports that are announced      */
 #define TTI_LINT_MOST_NVLINKS 36      /* of Rubin; Hopper, Blackwell: 18  */
 #define TTI_LINT_MOST_LANES   32      /* as the specification has it      */
 #define TTI_LINT_MOST_GTS     128     /* generation 7                     */
-/* A NIC that no driver lets reach GPU memory, and of which nobody expects it: Ethernet of at
- * most 10 Gb/s. */
+/* Whether a NIC cannot reach GPU memory and nobody expects it to: Ethernet of at most 10 Gb/s. */
 bool tti_lint_is_plain_net(const struct tti_linter *linter, uint32_t net);
 /* A PCI link as emulators show it: one lane of the first generation. */
 bool tti_lint_is_virtual(const struct tti_linter *linter, uint32_t node);

@@ -121,7 +121,7 @@ static bool same_text(const char *a, const char *own_a, const char *b, const cha
 	return true;
 }
 
-/* What stands before the name in a place: the type. */
+/* The type, which stands before the name in a place. */
 static const char *type_of(const struct tti_finding *finding)
 {
 	const char *at = finding->place + finding->name_at - 1;
@@ -131,8 +131,8 @@ static const char *type_of(const struct tti_finding *finding)
 	return at;
 }
 
-/* Findings that one line may tell: of one rule on nodes of one type and host, with the same
- * figures, whose texts differ in names alone. */
+/* Whether one line can tell both findings: they are of one rule, on nodes of one type and host, with
+ * equal figures, and their texts differ only in names. */
 static bool are_alike(const struct tti_finding *a, const struct tti_finding *b)
 {
 	const size_t len = a->name ? strlen(a->name) : 0;
@@ -321,7 +321,7 @@ static void take_alike(const struct tti_lint *lint, size_t first, bool *written,
 	write_alike(at, n, out);
 }
 
-/* What one rule found, under one heading with the remedy. */
+/* All findings of one rule, under a heading with the remedy. */
 static void write_group(const struct tti_lint *lint, size_t first, bool *written,
 			const struct tti_print_config *config, struct tti_strbuf *out)
 {

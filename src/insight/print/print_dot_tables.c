@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "insight/cluster/alike.h"
+#include "insight/print/path_matrix.h"
 #include "insight/print/print_words.h"
 #include "insight/write/dot.h"
 #include "topo/graph/words.h"
@@ -20,7 +20,7 @@
 /* -- Paths --------------------------------------------------------------------------- */
 
 /* From green for what is near to red for what is far. */
-static const char *cell_color(const struct tti_alike_cell *cell)
+static const char *cell_color(const struct tti_matrix_cell *cell)
 {
 	if (!cell->path)
 		return "#ffffff";
@@ -47,12 +47,12 @@ static const char *cell_color(const struct tti_alike_cell *cell)
 	}
 }
 
-static void add_cell(const struct tti_alike *alike, uint32_t from, uint32_t to,
+static void add_cell(const struct tti_path_matrix *matrix, uint32_t from, uint32_t to,
 		     struct tti_strbuf *out)
 {
-	const struct tti_alike_cell cell = tti_alike_cell(alike, from, to);
+	const struct tti_matrix_cell cell = tti_matrix_cell(matrix, from, to);
 	char gbps[TTI_WORDS_MAX], type[16];
-	const char mark[2] = { tti_alike_mark(alike, &cell), '\0' };
+	const char mark[2] = { tti_matrix_mark(matrix, &cell), '\0' };
 
 	tti_strbuf_addf(out, "<td bgcolor=\"%s\">", cell_color(&cell));
 	if (!cell.path) {
@@ -60,63 +60,63 @@ static void add_cell(const struct tti_alike *alike, uint32_t from, uint32_t to,
 		return;
 	}
 	tti_words_gbps((double)cell.route->bw_gbps, gbps);
-	tti_strbuf_addf(out, "%s%s", tti_alike_type(&cell, type), mark);
+	tti_strbuf_addf(out, "%s%s", tti_matrix_type(&cell, type), mark);
 	if (cell.path->type != TTI_PATH_LOC && cell.path->type != TTI_PATH_DIS)
 		tti_strbuf_addf(out, "<br/><font point-size=\"8\">%s</font>", gbps);
 	tti_strbuf_add(out, "</td>");
 }
 
-static void add_legend(const struct tti_alike *alike, struct tti_strbuf *out)
+static void add_legend(const struct tti_path_matrix *matrix, struct tti_strbuf *out)
 {
 	char line[256];
 
-	tti_dot_row(out, alike->n + 1, "types as nvidia-smi topo -m has them, GB/s of traffic");
-	for (const char *sign = TTI_ALIKE_SIGNS; *sign; sign++)
+	tti_dot_row(out, matrix->n + 1, "types as nvidia-smi topo -m has them, GB/s of traffic");
+	for (const char *sign = TTI_MATRIX_SIGNS; *sign; sign++)
 		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
-			if (alike->marks[why] == *sign) {
+			if (matrix->marks[why] == *sign) {
 				snprintf(line, sizeof(line), "%c %s", *sign,
 					 tti_print_route_why((enum tti_route_why)why));
-				tti_dot_row(out, alike->n + 1, line);
+				tti_dot_row(out, matrix->n + 1, line);
 			}
-	for (uint32_t i = 0; i < alike->n; i++)
-		if (alike->at[i].label != alike->at[i].names) {
-			snprintf(line, sizeof(line), "%s: %s", alike->at[i].label,
-				 alike->at[i].names);
-			tti_dot_row(out, alike->n + 1, line);
+	for (uint32_t i = 0; i < matrix->n; i++)
+		if (matrix->at[i].label != matrix->at[i].names) {
+			snprintf(line, sizeof(line), "%s: %s", matrix->at[i].label,
+				 matrix->at[i].names);
+			tti_dot_row(out, matrix->n + 1, line);
 		}
 }
 
-static void add_matrix(const struct tti_alike *alike, struct tti_strbuf *out)
+static void add_matrix(const struct tti_path_matrix *matrix, struct tti_strbuf *out)
 {
 	tti_dot_table(out, MATRIX);
 	tti_strbuf_add(out, "<tr><td border=\"0\"></td>");
-	for (uint32_t i = 0; i < alike->n; i++)
-		tti_dot_heading(out, HEADING, alike->at[i].label);
+	for (uint32_t i = 0; i < matrix->n; i++)
+		tti_dot_heading(out, HEADING, matrix->at[i].label);
 	tti_strbuf_add(out, "</tr>\n");
-	for (uint32_t i = 0; i < alike->n; i++) {
+	for (uint32_t i = 0; i < matrix->n; i++) {
 		tti_strbuf_add(out, "<tr>");
-		tti_dot_heading(out, HEADING, alike->at[i].label);
-		for (uint32_t j = 0; j < alike->n; j++)
-			add_cell(alike, i, j, out);
+		tti_dot_heading(out, HEADING, matrix->at[i].label);
+		for (uint32_t j = 0; j < matrix->n; j++)
+			add_cell(matrix, i, j, out);
 		tti_strbuf_add(out, "</tr>\n");
 	}
-	add_legend(alike, out);
+	add_legend(matrix, out);
 	tti_strbuf_add(out, "</table>");
 }
 
 void tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out)
 {
-	struct tti_alike alike;
+	struct tti_path_matrix matrix;
 
 	if (!routes->at)
 		return;
-	if (tti_alike_find(routes, &alike) != TUTTI_OK) {
+	if (tti_path_matrix_find(routes, &matrix) != TUTTI_OK) {
 		out->failed = true;
 		return;
 	}
-	if (alike.n >= 2 && alike.n <= TABLE_COLUMNS)
-		add_matrix(&alike, out);
-	tti_alike_release(&alike);
+	if (matrix.n >= 2 && matrix.n <= TABLE_COLUMNS)
+		add_matrix(&matrix, out);
+	tti_path_matrix_release(&matrix);
 }
 
 /* -- NVLinks ------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "insight/cluster/alike.h"
+#include "insight/print/path_matrix.h"
 #include "insight/print/print_words.h"
 #include "insight/write/table.h"
 #include "topo/graph/words.h"
@@ -15,7 +15,7 @@
 #define BOLD "\033[1m"
 
 struct matrix {
-	const struct tti_alike *alike;
+	const struct tti_path_matrix *matrix;
 	const struct tti_print_config *config;
 	struct tti_strbuf *out;
 	/* What was shown, and so has a line in the legend. */
@@ -38,7 +38,7 @@ static const char *const meanings[] = {
 	[TTI_PATH_DIS] = "nothing connects them",
 };
 
-static const char *color_of(const struct tti_alike_cell *cell)
+static const char *color_of(const struct tti_matrix_cell *cell)
 {
 	if (!cell->path)
 		return "\033[2m";
@@ -63,21 +63,21 @@ static const char *color_of(const struct tti_alike_cell *cell)
 	}
 }
 
-static void type_text(struct matrix *m, const struct tti_alike_cell *cell, char buf[24])
+static void type_text(struct matrix *m, const struct tti_matrix_cell *cell, char buf[24])
 {
-	const char mark[2] = { tti_alike_mark(m->alike, cell), '\0' };
+	const char mark[2] = { tti_matrix_mark(m->matrix, cell), '\0' };
 	char type[16];
 
-	snprintf(buf, 24, "%s%s", tti_alike_type(cell, type), mark);
+	snprintf(buf, 24, "%s%s", tti_matrix_type(cell, type), mark);
 	if (cell->path) {
 		m->types[cell->path->type] = true;
 		m->whys[cell->route->why] = true;
 	}
 }
 
-static void gbps_text(struct matrix *m, const struct tti_alike_cell *cell, char buf[24])
+static void gbps_text(struct matrix *m, const struct tti_matrix_cell *cell, char buf[24])
 {
-	const char mark[2] = { tti_alike_mark(m->alike, cell), '\0' };
+	const char mark[2] = { tti_matrix_mark(m->matrix, cell), '\0' };
 	char gbps[TTI_WORDS_MAX];
 
 	if (!cell->path || cell->path->type == TTI_PATH_LOC) {
@@ -88,13 +88,13 @@ static void gbps_text(struct matrix *m, const struct tti_alike_cell *cell, char 
 	snprintf(buf, 24, "%.20s%s", gbps, mark);
 }
 
-typedef void (*cell_text_fn)(struct matrix *m, const struct tti_alike_cell *cell, char buf[24]);
+typedef void (*cell_text_fn)(struct matrix *m, const struct tti_matrix_cell *cell, char buf[24]);
 
 /* The CPUs and the number of the NUMA node that a group hangs on: two cells. */
 static void add_affinity(const struct matrix *m, uint32_t row, struct tti_table *table)
 {
-	const struct tti_graph *graph = m->alike->routes->paths->graph;
-	const uint32_t cpu = tti_graph_cpu_of(graph, m->alike->at[row].nodes[0]);
+	const struct tti_graph *graph = m->matrix->routes->paths->graph;
+	const uint32_t cpu = tti_graph_cpu_of(graph, m->matrix->at[row].nodes[0]);
 	struct tti_strbuf cpus = { 0 };
 
 	if (cpu == TTI_NODE_NONE)
@@ -111,22 +111,22 @@ static void add_affinity(const struct matrix *m, uint32_t row, struct tti_table 
 
 static void write_matrix(struct matrix *m, cell_text_fn text, bool affinity)
 {
-	const struct tti_alike *alike = m->alike;
+	const struct tti_path_matrix *matrix = m->matrix;
 	struct tti_table table = { .align = "<", .color = m->config->color };
 	char buf[24];
 
 	tti_table_cell(&table, NULL, "");
-	for (uint32_t i = 0; i < alike->n; i++)
-		tti_table_cell(&table, BOLD, alike->at[i].label);
+	for (uint32_t i = 0; i < matrix->n; i++)
+		tti_table_cell(&table, BOLD, matrix->at[i].label);
 	if (affinity) {
 		tti_table_cell(&table, NULL, "CPU affinity");
 		tti_table_cell(&table, NULL, "NUMA");
 	}
 	tti_table_end_row(&table);
-	for (uint32_t i = 0; i < alike->n; i++) {
-		tti_table_cell(&table, BOLD, alike->at[i].label);
-		for (uint32_t j = 0; j < alike->n; j++) {
-			const struct tti_alike_cell cell = tti_alike_cell(alike, i, j);
+	for (uint32_t i = 0; i < matrix->n; i++) {
+		tti_table_cell(&table, BOLD, matrix->at[i].label);
+		for (uint32_t j = 0; j < matrix->n; j++) {
+			const struct tti_matrix_cell cell = tti_matrix_cell(matrix, i, j);
 
 			text(m, &cell, buf);
 			tti_table_cell(&table, color_of(&cell), buf);
@@ -135,7 +135,7 @@ static void write_matrix(struct matrix *m, cell_text_fn text, bool affinity)
 			add_affinity(m, i, &table);
 		tti_table_end_row(&table);
 	}
-	tti_table_even(&table, 1, alike->n);
+	tti_table_even(&table, 1, matrix->n);
 	tti_table_write(&table, m->out);
 }
 
@@ -151,17 +151,17 @@ struct bundle {
 
 static enum tti_node_type type_of(const struct matrix *m, uint32_t column)
 {
-	return m->alike->routes->paths->graph->nodes[m->alike->at[column].nodes[0]].type;
+	return m->matrix->routes->paths->graph->nodes[m->matrix->at[column].nodes[0]].type;
 }
 
 static void add_to_bundle(const struct matrix *m, struct bundle *bundle, uint32_t row,
 			  uint32_t column)
 {
-	const struct tti_graph *graph = m->alike->routes->paths->graph;
-	const struct tti_alike_group *group = &m->alike->at[column];
+	const struct tti_graph *graph = m->matrix->routes->paths->graph;
+	const struct tti_matrix_group *group = &m->matrix->at[column];
 	const struct tti_node *node = &graph->nodes[group->nodes[0]];
 
-	if (node->host == graph->nodes[m->alike->at[row].nodes[0]].host) {
+	if (node->host == graph->nodes[m->matrix->at[row].nodes[0]].host) {
 		bundle->names[bundle->nnames++] = group->bare;
 		return;
 	}
@@ -171,7 +171,7 @@ static void add_to_bundle(const struct matrix *m, struct bundle *bundle, uint32_
 	bundle->last_host = node->host;
 }
 
-static void write_bundle(struct matrix *m, const struct tti_alike_cell *cell,
+static void write_bundle(struct matrix *m, const struct tti_matrix_cell *cell,
 			 const struct bundle *bundle)
 {
 	char type[24], gbps[TTI_WORDS_MAX];
@@ -191,26 +191,26 @@ static void write_bundle(struct matrix *m, const struct tti_alike_cell *cell,
 /* A line for each kind of path that leads from this row, the best first. `names` and
  * `cells` have room for all columns. */
 static void write_row_in_words(struct matrix *m, uint32_t row, const char **names,
-			       struct tti_alike_cell *cells)
+			       struct tti_matrix_cell *cells)
 {
-	const struct tti_alike *alike = m->alike;
+	const struct tti_path_matrix *matrix = m->matrix;
 	struct tti_table heading = { .align = "<", .color = m->config->color };
 
-	tti_table_cell(&heading, BOLD, alike->at[row].bare);
+	tti_table_cell(&heading, BOLD, matrix->at[row].bare);
 	add_affinity(m, row, &heading);
 	tti_table_end_row(&heading);
 	tti_table_write(&heading, m->out);
-	for (uint32_t i = 0; i < alike->n; i++)
-		cells[i] = tti_alike_cell(alike, row, i);
+	for (uint32_t i = 0; i < matrix->n; i++)
+		cells[i] = tti_matrix_cell(matrix, row, i);
 	for (int type = 0; type <= TTI_PATH_DIS; type++)
-		for (uint32_t i = 0; i < alike->n; i++) {
-			const struct tti_alike_cell first = cells[i];
+		for (uint32_t i = 0; i < matrix->n; i++) {
+			const struct tti_matrix_cell first = cells[i];
 			struct bundle bundle = { .names = names, .type = type_of(m, i) };
 
 			if (!first.path || first.path->type != type)
 				continue;
-			for (uint32_t k = i; k < alike->n; k++)
-				if (tti_alike_same(&first, &cells[k]) &&
+			for (uint32_t k = i; k < matrix->n; k++)
+				if (tti_matrix_same(&first, &cells[k]) &&
 				    type_of(m, k) == bundle.type) {
 					add_to_bundle(m, &bundle, row, k);
 					cells[k].path = NULL;
@@ -222,16 +222,16 @@ static void write_row_in_words(struct matrix *m, uint32_t row, const char **name
 /* The rows of one host. Ways are the same back, so those of GPUs say all but how NICs
  * reach NICs. */
 static char *words_of_host(struct matrix *m, uint32_t host, const char **names,
-			   struct tti_alike_cell *cells)
+			   struct tti_matrix_cell *cells)
 {
-	const struct tti_alike *alike = m->alike;
-	const struct tti_graph *graph = alike->routes->paths->graph;
-	const enum tti_node_type first = graph->nodes[alike->at[0].nodes[0]].type;
+	const struct tti_path_matrix *matrix = m->matrix;
+	const struct tti_graph *graph = matrix->routes->paths->graph;
+	const enum tti_node_type first = graph->nodes[matrix->at[0].nodes[0]].type;
 	struct tti_strbuf *out = m->out, buf = { 0 };
 
 	m->out = &buf;
-	for (uint32_t i = 0; i < alike->n; i++) {
-		const struct tti_node *node = &graph->nodes[alike->at[i].nodes[0]];
+	for (uint32_t i = 0; i < matrix->n; i++) {
+		const struct tti_node *node = &graph->nodes[matrix->at[i].nodes[0]];
 
 		if (node->type == first && node->host == host)
 			write_row_in_words(m, i, names, cells);
@@ -243,7 +243,7 @@ static char *words_of_host(struct matrix *m, uint32_t host, const char **names,
 /* Hosts of which all is the same are shown once. */
 static void write_hosts(struct matrix *m, char **words, const char **names)
 {
-	const struct tti_graph *graph = m->alike->routes->paths->graph;
+	const struct tti_graph *graph = m->matrix->routes->paths->graph;
 
 	for (uint32_t i = 0; i < graph->nhosts; i++) {
 		char *text = words[i];
@@ -270,9 +270,9 @@ static void write_hosts(struct matrix *m, char **words, const char **names)
 
 static void write_words(struct matrix *m)
 {
-	const uint32_t nhosts = m->alike->routes->paths->graph->nhosts;
-	const char **names = tti_calloc((size_t)m->alike->n + nhosts, sizeof(*names));
-	struct tti_alike_cell *cells = tti_calloc(m->alike->n, sizeof(*cells));
+	const uint32_t nhosts = m->matrix->routes->paths->graph->nhosts;
+	const char **names = tti_calloc((size_t)m->matrix->n + nhosts, sizeof(*names));
+	struct tti_matrix_cell *cells = tti_calloc(m->matrix->n, sizeof(*cells));
 	char **words = tti_calloc(nhosts, sizeof(*words));
 
 	if (names && cells && words) {
@@ -293,11 +293,11 @@ static void write_words(struct matrix *m)
 
 static void write_labels(struct matrix *m)
 {
-	const struct tti_alike *alike = m->alike;
+	const struct tti_path_matrix *matrix = m->matrix;
 	bool any = false;
 
-	for (uint32_t i = 0; i < alike->n; i++) {
-		const struct tti_alike_group *group = &alike->at[i];
+	for (uint32_t i = 0; i < matrix->n; i++) {
+		const struct tti_matrix_group *group = &matrix->at[i];
 
 		if (group->label == group->names)
 			continue;
@@ -318,9 +318,9 @@ static void write_legend(struct matrix *m)
 						? "NV#"
 						: tti_path_type_name((enum tti_path_type)type),
 					meanings[type]);
-	for (const char *sign = TTI_ALIKE_SIGNS; *sign; sign++)
+	for (const char *sign = TTI_MATRIX_SIGNS; *sign; sign++)
 		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
-			if (m->whys[why] && m->alike->marks[why] == *sign)
+			if (m->whys[why] && m->matrix->marks[why] == *sign)
 				tti_strbuf_addf(m->out, "%c    %s\n", *sign,
 						tti_print_route_why((enum tti_route_why)why));
 }
@@ -328,13 +328,13 @@ static void write_legend(struct matrix *m)
 tutti_status tti_print_paths(const struct tti_routes *routes, const struct tti_print_config *config,
 			     struct tti_strbuf *out)
 {
-	struct tti_alike alike;
-	struct matrix m = { .alike = &alike, .config = config, .out = out };
+	struct tti_path_matrix matrix;
+	struct matrix m = { .matrix = &matrix, .config = config, .out = out };
 
-	TTI_TRY(tti_alike_find(routes, &alike));
-	if (alike.n == 0) {
+	TTI_TRY(tti_path_matrix_find(routes, &matrix));
+	if (matrix.n == 0) {
 		tti_strbuf_add(out, "no GPU, no NIC and no CPU: there are no paths\n");
-	} else if (alike.n > TTI_ALIKE_COLUMNS) {
+	} else if (matrix.n > TTI_MATRIX_COLUMNS) {
 		write_words(&m);
 	} else {
 		write_matrix(&m, type_text, true);
@@ -342,8 +342,8 @@ tutti_status tti_print_paths(const struct tti_routes *routes, const struct tti_p
 		write_matrix(&m, gbps_text, false);
 		write_labels(&m);
 	}
-	if (alike.n)
+	if (matrix.n)
 		write_legend(&m);
-	tti_alike_release(&alike);
+	tti_path_matrix_release(&matrix);
 	return TUTTI_OK;
 }

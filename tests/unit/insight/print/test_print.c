@@ -12,8 +12,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "insight/cluster/alike.h"
 #include "insight/lint/lint.h"
+#include "insight/print/path_matrix.h"
 #include "insight/print/print.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
@@ -137,17 +137,17 @@ static size_t count_of(const char *text, const char *word)
 static void nics_beside_one_gpu_are_alike(void **state)
 {
 	struct built built = build_file("aws-aws-ofi-nccl__p5.48xl-topo.xml");
-	struct tti_alike alike;
+	struct tti_path_matrix matrix;
 
 	(void)state;
-	good(tti_alike_find(built.routes, &alike));
-	assert_int_equal(alike.n, 16);
+	good(tti_path_matrix_find(built.routes, &matrix));
+	assert_int_equal(matrix.n, 16);
 	for (uint32_t i = 0; i < 8; i++)
-		assert_int_equal(alike.at[i].n, 1);
+		assert_int_equal(matrix.at[i].n, 1);
 	for (uint32_t i = 8; i < 16; i++)
-		assert_int_equal(alike.at[i].n, 4);
-	assert_string_equal(alike.at[8].label, "NIC0");
-	tti_alike_release(&alike);
+		assert_int_equal(matrix.at[i].n, 4);
+	assert_string_equal(matrix.at[8].label, "NIC0");
+	tti_path_matrix_release(&matrix);
 	release(&built);
 }
 
@@ -155,14 +155,14 @@ static void nics_beside_one_gpu_are_alike(void **state)
 static void a_cell_is_true_of_all_members(void **state)
 {
 	struct built built = build_rack(4);
-	struct tti_alike alike;
+	struct tti_path_matrix matrix;
 
 	(void)state;
-	good(tti_alike_find(built.routes, &alike));
-	for (uint32_t i = 0; i < alike.n; i++)
-		for (uint32_t j = 0; j < alike.n; j++) {
-			const struct tti_alike_cell cell = tti_alike_cell(&alike, i, j);
-			const struct tti_alike_group *a = &alike.at[i], *b = &alike.at[j];
+	good(tti_path_matrix_find(built.routes, &matrix));
+	for (uint32_t i = 0; i < matrix.n; i++)
+		for (uint32_t j = 0; j < matrix.n; j++) {
+			const struct tti_matrix_cell cell = tti_matrix_cell(&matrix, i, j);
+			const struct tti_matrix_group *a = &matrix.at[i], *b = &matrix.at[j];
 
 			for (uint32_t k = 0; k < a->n * b->n; k++) {
 				const uint32_t from = a->nodes[k / b->n], to = b->nodes[k % b->n];
@@ -179,7 +179,7 @@ static void a_cell_is_true_of_all_members(void **state)
 					    route->bw_gbps <= cell.route->bw_gbps);
 			}
 		}
-	tti_alike_release(&alike);
+	tti_path_matrix_release(&matrix);
 	release(&built);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "insight/cluster/cluster_odd.h"
+#include "insight/cluster/outliers.h"
 #include "topo/graph/diff.h"
 
 #include <stdlib.h>
@@ -44,10 +44,10 @@ static uint32_t most_diffs(const struct tti_graph *a, const struct tti_graph *b)
 
 /* The larger kind that differs least, among those before it. */
 static tutti_status compare(const struct tti_cluster *cluster, const struct ranked *ranked,
-			    uint32_t at, struct tti_odd *odd)
+			    uint32_t at, struct tti_outliers *outliers)
 {
 	const struct tti_graph *graph = cluster->kinds[ranked[at].kind].graph;
-	struct tti_odd_kind best = { .kind = ranked[at].kind };
+	struct tti_outlier_kind best = { .kind = ranked[at].kind };
 	struct tti_strbuf text = { 0 }, best_text = { 0 };
 	tutti_status status = TUTTI_OK;
 	bool found = false;
@@ -70,8 +70,8 @@ static tutti_status compare(const struct tti_cluster *cluster, const struct rank
 		text.len = 0;
 	}
 	if (status == TUTTI_OK && found) {
-		best.text = tti_arena_strdup(&odd->arena, best.ndiffs ? best_text.text : "");
-		odd->kinds[odd->nkinds++] = best;
+		best.text = tti_arena_strdup(&outliers->arena, best.ndiffs ? best_text.text : "");
+		outliers->kinds[outliers->nkinds++] = best;
 		status = best.text ? TUTTI_OK : no_memory();
 	}
 	tti_strbuf_release(&text);
@@ -79,14 +79,14 @@ static tutti_status compare(const struct tti_cluster *cluster, const struct rank
 	return status;
 }
 
-static tutti_status find_kinds(const struct tti_cluster *cluster, struct tti_odd *odd)
+static tutti_status find_kinds(const struct tti_cluster *cluster, struct tti_outliers *outliers)
 {
 	struct ranked *ranked = tti_calloc((size_t)cluster->nkinds + 1, sizeof(*ranked));
 	tutti_status status = TUTTI_OK;
 	uint32_t n = cluster->nkinds;
 
-	odd->kinds = tti_calloc(MOST_KINDS, sizeof(*odd->kinds));
-	if (!ranked || !odd->kinds) {
+	outliers->kinds = tti_calloc(MOST_KINDS, sizeof(*outliers->kinds));
+	if (!ranked || !outliers->kinds) {
 		tti_free(ranked);
 		return no_memory();
 	}
@@ -95,11 +95,11 @@ static tutti_status find_kinds(const struct tti_cluster *cluster, struct tti_odd
 	if (n)
 		qsort(ranked, n, sizeof(*ranked), by_hosts);
 	if (n > MOST_KINDS) {
-		odd->unseen = n - MOST_KINDS;
+		outliers->unseen = n - MOST_KINDS;
 		n = MOST_KINDS;
 	}
 	for (uint32_t i = 1; i < n && status == TUTTI_OK; i++)
-		status = compare(cluster, ranked, i, odd);
+		status = compare(cluster, ranked, i, outliers);
 	tti_free(ranked);
 	return status;
 }
@@ -160,7 +160,7 @@ static bool find_usual(const struct tti_cluster *cluster, const uint32_t *first,
 }
 
 static bool list_nics(const struct tti_cluster *cluster, const uint32_t *first,
-		      const int32_t *usual, struct tti_odd *odd)
+		      const int32_t *usual, struct tti_outliers *outliers)
 {
 	size_t room = 0;
 
@@ -168,7 +168,7 @@ static bool list_nics(const struct tti_cluster *cluster, const uint32_t *first,
 		const struct tti_cluster_host *host = &cluster->hosts[h];
 
 		for (uint32_t port = 0; port < cluster->kinds[host->kind].nports; port++) {
-			const struct tti_odd_nic nic = {
+			const struct tti_outlier_nic nic = {
 				.host = h,
 				.port = port,
 				.rail = cluster->nics[host->first_nic + port].rail,
@@ -177,16 +177,16 @@ static bool list_nics(const struct tti_cluster *cluster, const uint32_t *first,
 
 			if (nic.usual == -2 || nic.rail == nic.usual)
 				continue;
-			if (!tti_vec_reserve((void **)&odd->nics, &room, odd->nnics + 1,
+			if (!tti_vec_reserve((void **)&outliers->nics, &room, outliers->nnics + 1,
 					     sizeof(nic)))
 				return false;
-			odd->nics[odd->nnics++] = nic;
+			outliers->nics[outliers->nnics++] = nic;
 		}
 	}
 	return true;
 }
 
-static tutti_status find_nics(const struct tti_cluster *cluster, struct tti_odd *odd)
+static tutti_status find_nics(const struct tti_cluster *cluster, struct tti_outliers *outliers)
 {
 	uint32_t *first = tti_calloc((size_t)cluster->nkinds + 1, sizeof(*first));
 	uint32_t n = 0;
@@ -199,29 +199,29 @@ static tutti_status find_nics(const struct tti_cluster *cluster, struct tti_odd 
 	}
 	usual = tti_calloc((size_t)n + 1, sizeof(*usual));
 	good = first && usual && find_usual(cluster, first, usual) &&
-	       list_nics(cluster, first, usual, odd);
+	       list_nics(cluster, first, usual, outliers);
 	tti_free(first);
 	tti_free(usual);
 	return good ? TUTTI_OK : no_memory();
 }
 
-tutti_status tti_odd_find(const struct tti_cluster *cluster, struct tti_odd *out)
+tutti_status tti_outliers_find(const struct tti_cluster *cluster, struct tti_outliers *out)
 {
 	tutti_status status;
 
-	*out = (struct tti_odd){ 0 };
+	*out = (struct tti_outliers){ 0 };
 	status = find_kinds(cluster, out);
 	if (status == TUTTI_OK)
 		status = find_nics(cluster, out);
 	if (status)
-		tti_odd_release(out);
+		tti_outliers_release(out);
 	return status;
 }
 
-void tti_odd_release(struct tti_odd *odd)
+void tti_outliers_release(struct tti_outliers *outliers)
 {
-	tti_free(odd->kinds);
-	tti_free(odd->nics);
-	tti_arena_release(&odd->arena);
-	*odd = (struct tti_odd){ 0 };
+	tti_free(outliers->kinds);
+	tti_free(outliers->nics);
+	tti_arena_release(&outliers->arena);
+	*outliers = (struct tti_outliers){ 0 };
 }
