@@ -26,7 +26,7 @@ static uint64_t part_of(const struct tti_xml *cpu)
 	return part;
 }
 
-/* As it is known, unless two hosts were given the same, as one file for both does. */
+/* The known hash, unless another host has it, as happens if one file stands for both. */
 static bool pick_hash(struct fuse *fuse, uint32_t at, uint64_t *out)
 {
 	uint64_t hash = fuse->cluster->hosts[at].hash;
@@ -44,7 +44,7 @@ static bool pick_hash(struct fuse *fuse, uint32_t at, uint64_t *out)
 	return true;
 }
 
-/* What a kind does not know: the NIC's GUID, the domain of the GPUs. */
+/* Fill in what differs between hosts of a kind: the GUIDs of NICs, the domain of GPUs. */
 static bool fill_in(struct fuse *fuse, const struct tti_cluster_host *host, struct tti_xml *cpu,
 		    uint32_t *net)
 {

@@ -57,7 +57,7 @@ tutti_status tti_cluster_find_domains(struct tti_cluster *cluster)
 
 /* -- Switch groups ------------------------------------------------------------------------ */
 
-/* What the file says counts, else the switch that the NIC sees. */
+/* The file of rails counts; without a line in it, the switch that the NIC sees. */
 static uint32_t group_of(const struct tti_cluster_build *build, const struct tti_nic_said *said)
 {
 	if (said->rule != TTI_INTERN_NONE && build->rules.at[said->rule].group != TTI_INTERN_NONE)

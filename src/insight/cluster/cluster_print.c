@@ -13,7 +13,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Lines of one list: what is longer is cut, and said so. JSON has all. */
+/* The lines of a list; a longer list says how many are left out. JSON has all. */
 #define MOST_LINES 32
 /* Names of one line. */
 #define MOST_NAMES 4000

@@ -25,7 +25,7 @@ const char *tti_rail_source_name(enum tti_rail_source source)
 	return sources[source].name;
 }
 
-/* What all of this works on: each NIC with where it is. */
+/* Each NIC, and its place. */
 struct nic_at {
 	uint32_t host, port;
 };

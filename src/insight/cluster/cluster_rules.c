@@ -189,7 +189,7 @@ tutti_status tti_cluster_read_rails(struct tti_cluster *cluster, const char *pat
 
 /* -- Applying ------------------------------------------------------------------------------- */
 
-/* Of the line for exactly this NIC and those whose globs match, the last. */
+/* The last line that is for exactly this NIC or whose globs match. */
 static uint32_t find_rule(const struct tti_cluster_build *build, struct tti_strbuf *key,
 			  const char *host, const char *nic)
 {

@@ -2,7 +2,8 @@
 #ifndef TTI_INSIGHT_CLUSTER_CLUSTER_ODD_H
 #define TTI_INSIGHT_CLUSTER_CLUSTER_ODD_H
 
-/* Outliers: hosts that differ from most of those that resemble them. People look for these in a cluster.
+/* Outliers: hosts that differ from most of those that resemble them. People look for these in a
+ * cluster.
  * Owner: tti_outliers_release(). Threads: any. */
 
 #include "insight/cluster/cluster.h"

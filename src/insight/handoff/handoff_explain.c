@@ -6,7 +6,8 @@
 #include "topo/graph/words.h"
 #include "util/mem.h"
 
-/* Who was chosen and why, where the bytes go, and what would have to be faster. */
+/* Explains a handoff: the chosen pairs and why, the way of the bytes, and the links that limit
+ * it. */
 
 static void add_name(const char *name, struct tti_strbuf *out)
 {
@@ -214,7 +215,7 @@ static void say_inside(const struct tti_handoff_view *view, uint32_t node, struc
 	tti_strbuf_add(out, "\n");
 }
 
-/* -- What limits it ------------------------------------------------------------------------------ */
+/* -- What limits it ---------------------------------------------------------------------------- */
 
 static void say_limits(const struct tti_handoff_view *view, struct tti_strbuf *out)
 {

@@ -2,7 +2,7 @@
 #ifndef TTI_PLAN_HANDOFF_PRINT_H
 #define TTI_PLAN_HANDOFF_PRINT_H
 
-/* Private to what prints handoffs: where ranks are, and how figures are written.
+/* For the printers of handoffs alone: the places of ranks, and the words for figures.
  * Threads: any. */
 
 #include "plan/handoff/handoff.h"

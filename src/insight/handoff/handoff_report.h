@@ -6,11 +6,12 @@
 
 #include "plan/handoff/handoff.h"
 
-/* What is told of a plan and not needed to run it: naive_gbps, on_gpus and nvlink. */
+/* Fill in the figures of a plan that are printed but not needed to run it: naive_gbps, on_gpus,
+ * nvlink. */
 TUTTI_CHECKED tutti_status tti_handoff_figures(const struct tti_handoff_job *handoff,
 					       struct tti_handoff_plan *plan);
 
-/* How long it takes for so many bytes: slices follow each other through all stages. */
+/* The time of a handoff of so many bytes, whose slices follow each other through all stages. */
 struct tti_handoff_time {
 	double us, latency_us, slice_bytes;
 	double bound_us; /* nbytes at the bound */

@@ -38,7 +38,7 @@ static uint32_t nearest_gpu(const struct tti_linter *linter, uint32_t net)
 	return best;
 }
 
-/* -- Where NICs are ------------------------------------------------------------------------------- */
+/* -- Where NICs are ---------------------------------------------------------------------------- */
 
 static bool shares_socket(const struct tti_linter *linter, uint32_t net)
 {
@@ -185,7 +185,7 @@ void tti_lint_nic_unbalanced(struct tti_linter *linter)
 	tti_free(sockets);
 }
 
-/* -- What NICs can do ------------------------------------------------------------------------------ */
+/* -- What NICs can do -------------------------------------------------------------------------- */
 
 void tti_lint_nic_no_gdr(struct tti_linter *linter)
 {
@@ -245,7 +245,7 @@ void tti_lint_nic_too_fast(struct tti_linter *linter)
 	}
 }
 
-/* -- Nets -------------------------------------------------------------------------------------------- */
+/* -- Nets -------------------------------------------------------------------------------------- */
 
 void tti_lint_net_name_twice(struct tti_linter *linter)
 {

@@ -137,7 +137,7 @@ void tti_lint_nvlink_assumed(struct tti_linter *linter)
 	tti_lint_each_note(linter, TTI_NOTE_ASSUMED_NVLINK, add_assumed);
 }
 
-/* -- Equal GPUs with unequal numbers of links --------------------------------------------------- */
+/* -- Equal GPUs with unequal numbers of links -------------------------------------------------- */
 
 struct total {
 	uint32_t count;

@@ -63,8 +63,8 @@ void tti_lint_each_device(struct tti_linter *linter,
 void tti_lint_each_note(struct tti_linter *linter, enum tti_note_kind kind,
 			void (*fn)(struct tti_linter *linter, const struct tti_note *note));
 
-/* Whether the topology is a part of a machine (subset.h). The machine has GPUs that the topology does
- * not show, so NVLinks may be missing and NICs may be far. */
+/* Whether the topology is a part of a machine (subset.h). The machine has GPUs that the topology
+ * does not show, so NVLinks may be missing and NICs may be far. */
 static inline bool tti_lint_is_part(const struct tti_linter *linter)
 {
 	return tti_xml_get(linter->doc->root, "tutti_gpus") != NULL;

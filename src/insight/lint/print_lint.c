@@ -131,8 +131,8 @@ static const char *type_of(const struct tti_finding *finding)
 	return at;
 }
 
-/* Whether one line can tell both findings: they are of one rule, on nodes of one type and host, with
- * equal figures, and their texts differ only in names. */
+/* Whether one line can tell both findings: they are of one rule, on nodes of one type and host,
+ * with equal figures, and their texts differ only in names. */
 static bool are_alike(const struct tti_finding *a, const struct tti_finding *b)
 {
 	const size_t len = a->name ? strlen(a->name) : 0;

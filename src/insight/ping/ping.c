@@ -37,7 +37,7 @@ static tutti_status check(struct tti_comm *comm, int a, int b)
 	return TUTTI_OK;
 }
 
-/* What the caller's struct has, over what is usual. */
+/* The defaults, overwritten by the fields that the caller's struct has. */
 static tutti_status read_options(const struct tutti_ping_options *given,
 				 struct tutti_ping_options *out)
 {

@@ -5,26 +5,26 @@
 #include "util/mem.h"
 #include "util/strbuf.h"
 
-/* What is wrong with what was measured, in words, and what to do about it. Pure. */
+/* Findings: what is wrong with the measured figures, and what to do about it. Pure. */
 
-/* A lane should carry so much of what its NICs claim: TCP's payload is 0.95 of it. */
+/* A lane should carry this share of the speed that its NICs claim; the payload of TCP is 0.95. */
 #define OF_CLAIM      0.7
 /* One direction may be slower than the other by so much. */
 #define ONE_WAY       1.5
-/* All lanes together should carry so much of what they carry one by one. */
+/* All lanes together should carry this share of the sum of their single rates. */
 #define OF_SUM        0.7
-/* So much slower than the best of its sisters is worth saying. */
+/* A lane with less than this share of the best lane is worth a note. */
 #define OF_SISTER     0.5
-/* 1 % of round trips may take so many times the median, or so long. */
+/* 1 % of the round trips may take so many times the median, or so many microseconds. */
 #define OUTLIER_TIMES 20
 #define OUTLIER_US    2000
-/* Of a hundred packets so many may be lost; the kernel's are of some 1,400 bytes. */
+/* This share of the packets may be lost; packets of the kernel have about 1,400 bytes. */
 #define RESENT_OF     0.01
 #define PACKET_BYTES  1400
 #define RESENT_LEAST  10
 /* Takes of one thing that differ by so much. */
 #define UNSTEADY      1.25
-/* A rank that waits for a core for so much of the time shares it with other work. */
+/* A rank that waits for a core for this share of the time shares the core with other work. */
 #define STARVED       0.1
 
 #define BUSY_REMEDY                                                                    \
@@ -154,7 +154,8 @@ static void find_one_way(struct tutti_ping_result *ping, int lane, const struct 
 {
 	const int slow = m->gbps[AB] < m->gbps[BA] ? AB : BA;
 	const double least = m->gbps[slow], most = m->gbps[!slow];
-	/* What is wrong with a lane is said there; together they vary with who comes first. */
+	/* Trouble of a lane is reported for that lane; all lanes together vary with the rank
+	 * that comes first. */
 	const bool excused = lane < 0 || is_excused(ping, m, slow);
 	struct tti_strbuf text = { 0 };
 
@@ -285,7 +286,7 @@ static void find_down(struct tutti_ping_result *ping, int lane)
 	    &text);
 }
 
-/* What the transport says of a lane that is up: of its NICs and routes. */
+/* Trouble that the transport reports for a lane that is up: with its NICs and routes. */
 static void find_odd(struct tutti_ping_result *ping, int lane)
 {
 	for (int s = 0; s < 2; s++) {

@@ -115,7 +115,7 @@ static tutti_status open_lanes(struct run *run, int *nlanes)
 		if (run->side == 0 && !mine.enough)
 			nanosleep(&nap, NULL);
 	} while (!(run->side ? theirs.enough : mine.enough));
-	/* Of one that never came up only the side that tries to open it knows. */
+	/* Only the side that tries to open a lane knows about a lane that never came up. */
 	*nlanes = mine.nlanes > theirs.nlanes ? mine.nlanes : theirs.nlanes;
 	return TUTTI_OK;
 }
@@ -129,7 +129,7 @@ static void terminate(struct tti_lane_info *info)
 	info->trouble[sizeof(info->trouble) - 1] = 0;
 }
 
-/* What each side knows of each lane now. */
+/* Exchange what each side knows about each lane. */
 static tutti_status describe(struct run *run)
 {
 	struct tutti_ping_result *ping = run->ping;

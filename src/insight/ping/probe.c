@@ -119,7 +119,7 @@ tutti_status tti_probe_flush(struct tti_probe *probe)
 /* A link has some 8 messages under way. */
 #define UNDER_WAY     8
 
-/* What came in since a moment. */
+/* Bytes that came in since a moment. */
 struct since {
 	int64_t at_ns; /* 0: not yet */
 	uint64_t nbytes, nmessages;

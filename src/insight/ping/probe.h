@@ -2,10 +2,11 @@
 #ifndef TTI_ENGINE_PROBE_H
 #define TTI_ENGINE_PROBE_H
 
-/* Messages between two ranks outside of any program, to measure what their link
- * carries: over the same links, with the same ways of waiting as a collective's.
+/* Messages between two ranks outside of any program, to measure their link. They use the links
+ * and the waiting of collectives.
  *
- * All block, and end as jobs do: by stop, by a port's failure, by what on_wait says.
+ * All functions block. They end early as jobs do: by a stop, by the failure of a port, by the
+ * answer of on_wait.
  * Owner: the caller. Threads: the executing one of the engine. */
 
 #include "engine/engine.h"
@@ -15,7 +16,7 @@
 TUTTI_CHECKED tutti_status tti_probe_reach(struct tti_engine *engine, int peer, int64_t deadline_ns,
 					   const char **why);
 
-/* What goes between this rank and one other, whose link is there. */
+/* A probe of the link to one other rank; the link is there. */
 struct tti_probe {
 	struct tti_engine *engine;
 	int peer;
@@ -27,11 +28,11 @@ struct tti_probe {
  * it returns. */
 TUTTI_CHECKED tutti_status tti_probe_send(struct tti_probe *probe, const void *data, size_t nbytes);
 TUTTI_CHECKED tutti_status tti_probe_recv(struct tti_probe *probe, void *data, size_t nbytes);
-/* Until all that was sent is with the system. */
+/* Wait until the system has taken all that was sent. */
 TUTTI_CHECKED tutti_status tti_probe_flush(struct tti_probe *probe);
 
-/* As many messages as go in a time, one way or both at once. The other side runs the
- * same with the directions exchanged. */
+/* Send and receive as many messages as the link carries in a time, in one direction or both. The
+ * other side runs the same with the directions exchanged. */
 struct tti_flow {
 	bool sends, receives;
 	char *out, *in; /* of nbuffer bytes, at least a slot each; gone through in turn */
@@ -40,7 +41,7 @@ struct tti_flow {
 	uint64_t most;      /* bytes to send, 0: as many as go                              */
 	int64_t horizon_ns; /* what is under way should take no longer than this            */
 	uint64_t sent;      /* bytes */
-	/* Of what came in, the beginning left out. */
+	/* Received bytes and their time, without the beginning. */
 	uint64_t nbytes;
 	int64_t took_ns;
 };

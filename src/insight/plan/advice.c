@@ -11,10 +11,9 @@
 #include "util/mem.h"
 #include "util/vec.h"
 
-/* What a ring in the order of ranks carries, as many libraries run it: every step from a
- * rank to the next goes over the network if the next is on another node. Which NIC each
- * step takes is left open: the best choice of all is found as the channels of a plan are,
- * here with one column for each choice, so that the figure is fair.
+/* The bandwidth of a ring in the order of ranks, as many libraries run it: a step to a rank on
+ * another node goes over the network. Each step may take any NIC. The best choice is found as the
+ * channels of a plan are, here with one column for each choice, so that the figure is fair.
  *
  * One node after the other: each has its own links, and the weakest sets the pace. */
 
@@ -194,7 +193,7 @@ static void release_steps(struct steps *steps)
 	tti_vec_release(&steps->out);
 }
 
-/* What a ring in this order carries; nodes with the same steps are asked once in a row. */
+/* The bandwidth of a ring in this order. Consecutive nodes with the same steps are judged once. */
 static tutti_status judge(const struct order *order, double *gbps_out)
 {
 	const struct tti_plan *plan = order->report->plan;

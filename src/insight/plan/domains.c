@@ -31,7 +31,7 @@ struct tti_domains {
 	uint32_t nfused;
 };
 
-/* What is known while hosts are joined. */
+/* State while hosts are joined. */
 struct joiner {
 	const struct tti_plan_job *hosts;
 	const struct tti_xml_doc *const *docs;

@@ -84,7 +84,7 @@ static tutti_status explain_pattern(struct tti_explain *explain)
 	return tti_explain_more_nics(explain);
 }
 
-/* What was asked for, else what people ask about first. */
+/* The patterns that were asked for; without a wish, rings and trees. */
 static bool is_wanted(const struct tti_report *report, enum tti_pattern pattern)
 {
 	return report->config->patterns || pattern == TTI_PATTERN_RING ||

@@ -21,16 +21,16 @@ struct tti_explain {
 	struct tti_strbuf *out;
 };
 
-/* What the bound is made of, and what would be gained if that were twice as fast. */
+/* The links that make up the bound, and the gain if they were twice as fast. */
 TUTTI_CHECKED tutti_status tti_explain_links(struct tti_explain *explain);
-/* Which NICs carry what, which are idle and why, which GPUs have none near. */
+/* The load of each NIC, the NICs that are idle and why, and the GPUs without a NIC near. */
 TUTTI_CHECKED tutti_status tti_explain_nics(struct tti_explain *explain);
-/* The same of hops over NICs, where there is one node. */
+/* For a single node: the hops that go over NICs. */
 TUTTI_CHECKED tutti_status tti_explain_detours(struct tti_explain *explain);
-/* What one more NIC would bring where there is none yet. */
+/* The gain of one more NIC at each place that has none. */
 TUTTI_CHECKED tutti_status tti_explain_more_nics(struct tti_explain *explain);
 
-/* Loads of a node's endpoints, and the search of its channels. */
+/* The loads of a node's endpoints, over routes that may be those of a changed topology. */
 TUTTI_CHECKED tutti_status tti_explain_loads(const struct tti_job_node *node,
 					     const struct tti_routes *routes, bool nets,
 					     struct tti_loads **out);

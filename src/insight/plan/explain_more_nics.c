@@ -34,7 +34,7 @@ static bool has_nic(const struct tti_graph *graph, uint32_t place)
 	return false;
 }
 
-/* What the device of a member hangs on, if a NIC could hang there too. */
+/* The node to which the device of a member is attached, if a NIC could be attached there, too. */
 static uint32_t place_of(const struct tti_graph *graph, uint32_t member)
 {
 	const uint32_t device = graph->nodes[member].parent;
@@ -124,7 +124,7 @@ static tutti_status change_doc(const struct tti_explain *explain, const struct p
 	return TUTTI_OK;
 }
 
-/* What is made of a changed document. */
+/* A changed document, and everything that is built from it. */
 struct changed {
 	struct tti_xml_doc *doc;
 	struct tti_graph *graph;

@@ -29,7 +29,7 @@ static const char *type_name(const struct tti_explain *explain, uint8_t type)
 
 /* -- NICs in use ---------------------------------------------------------------------- */
 
-/* What channels bring in and out through a NIC; halves, where two members share it. */
+/* The bandwidth of all channels into and out of a NIC; half of it where two members share it. */
 static void carried(const struct tti_explain *explain, uint32_t net, double *in, double *out)
 {
 	*in = *out = 0;
@@ -214,7 +214,7 @@ static uint32_t nearest_net(const struct tti_loads *loads, uint32_t member)
 	return best;
 }
 
-/* Members with no NIC near them, those alike together. */
+/* Report the members that have no NIC near them. */
 static tutti_status say_far(const struct tti_explain *explain)
 {
 	const struct tti_loads *loads = explain->loads;

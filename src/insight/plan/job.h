@@ -12,7 +12,7 @@
 TUTTI_CHECKED tutti_status tti_plan_job_of(const struct tti_routes *const *kinds, uint32_t nkinds,
 					   uint32_t count, uint32_t ranks_per_node,
 					   struct tti_plan_job **out);
-/* The same of one node for each of routes[]; equal nodes have equal pointers. */
+/* A job with one node for each of routes[]; equal nodes have equal pointers. */
 struct tti_job_layout {
 	const struct tti_routes *const *routes;
 	uint32_t nnodes, ranks_per_node;
@@ -21,12 +21,12 @@ struct tti_job_layout {
 	const int32_t *group;         /* leaf switch of each node, -1 unknown; NULL: all  */
 	const char *const *names;     /* of each node; NULL: node0, node1 ...             */
 };
-/* TUTTI_EINVAL: a node that is none or has no ranks. */
+/* TUTTI_EINVAL: a rank is on a node that does not exist, or a node has no ranks. */
 TUTTI_CHECKED tutti_status tti_job_lay_out(const struct tti_job_layout *layout,
 					   struct tti_plan_job **out);
-/* The NETs that a node of such a graph offers to plans, in *out, of the arena: all but those
- * that are virtual by their names, as their traffic takes another one; these too if
- * TUTTI_SOCKET_IFNAME asks for them, or if there are no others. */
+/* The NETs that plans may use on a node with this graph, in *out, of the arena. NETs that are
+ * virtual by their names are left out, as their traffic takes another NET, unless
+ * TUTTI_SOCKET_IFNAME asks for them or there are no others. */
 TUTTI_CHECKED tutti_status tti_plan_nets_of(const struct tti_graph *graph, struct tti_arena *arena,
 					    const uint32_t **out, uint32_t *n_out);
 void tti_plan_job_free(struct tti_plan_job *job);

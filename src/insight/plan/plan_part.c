@@ -37,7 +37,7 @@ static bool fill_head(const struct part *part, const struct tti_plan_channel *fr
 	return true;
 }
 
-/* Where the traffic of the nodes below meets this one, if not at its root. */
+/* The member where the traffic of the nodes below enters, if it is not the root. */
 static uint32_t find_second(const struct part *part, const struct tti_plan_channel *from,
 			    uint32_t root)
 {

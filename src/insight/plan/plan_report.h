@@ -2,8 +2,8 @@
 #ifndef TTI_INSIGHT_PLAN_REPORT_H
 #define TTI_INSIGHT_PLAN_REPORT_H
 
-/* Plans for people and other programs: as a table, in words, as a picture, as NCCL's graph file, and
- * what differs between two. Out of memory while writing: out->failed.
+/* Plans for people and other programs: as a table, in words, as a picture, as NCCL's graph file,
+ * and what differs between two. Out of memory while writing: out->failed.
  * Threads: any. */
 
 #include "plan/plan.h"
@@ -21,8 +21,8 @@ struct tti_report {
 
 void tti_plan_table(const struct tti_report *report, struct tti_strbuf *out);
 
-/* What a node does in a pattern: its part of each channel, as the search finds it. Of a
- * tree the second member at the NIC is not known. tti_local_free(). */
+/* The part of a node in each channel of a pattern, as the search finds it. The second member of a
+ * tree at the NIC is not known. tti_local_free(). */
 TUTTI_CHECKED tutti_status tti_plan_part(const struct tti_plan *plan, enum tti_pattern pattern,
 					 uint32_t node, struct tti_local **out);
 /* The loads of a node, with its NICs in the order of the plan; needs the job. tti_loads_free(). */
@@ -36,19 +36,19 @@ TUTTI_CHECKED tutti_status tti_plan_advise(const struct tti_report *report, stru
 TUTTI_CHECKED tutti_status tti_plan_dot(const struct tti_report *report, struct tti_strbuf *out);
 TUTTI_CHECKED tutti_status tti_plan_nccl(const struct tti_report *report, struct tti_strbuf *out);
 
-/* What the machines cannot carry, or do not have, a line each. */
+/* A line for everything that the machines cannot carry, or do not have. */
 TUTTI_CHECKED tutti_status tti_plan_verify(const struct tti_report *report, struct tti_strbuf *out,
 					   size_t *nfindings_out);
 
-/* Where a plan asks for more than the machines have, its channels are made to carry less, all of
- * a pattern by one factor, so that they can: a line for each link that has too little, as above,
- * and for each such pattern, in *out. */
+/* Scale down the channels of a plan that asks for more than the machines have: all channels of a
+ * pattern by one factor. *out gets a line for each link that has too little, as above, and for each
+ * pattern that was scaled. */
 TUTTI_CHECKED tutti_status tti_plan_fit(struct tti_plan *plan, const struct tti_plan_job *job,
 					const struct tti_plan_config *config,
 					struct tti_strbuf *out);
 
-/* By what NCCL's graph file knows a GPU or NIC: its dev, and in the upper byte the number of its
- * host, where the topology holds several. */
+/* The number of a GPU or NIC in NCCL's graph file: its dev, and in the upper byte the number of its
+ * host if the topology holds several. */
 #define TTI_NCCL_HOSTS 128
 static inline uint64_t tti_nccl_dev(const struct tti_node *node)
 {
@@ -57,8 +57,8 @@ static inline uint64_t tti_nccl_dev(const struct tti_node *node)
 	return (uint64_t)node->host << 56 | (uint32_t)dev;
 }
 
-/* NCCL's graph file as the plan of a job whose nodes are of one kind, with what they can carry of
- * it; what they cannot is told in *excess. */
+/* Read NCCL's graph file as the plan of a job whose nodes are of one kind, scaled down to what they
+ * can carry; *excess says what was too much. */
 TUTTI_CHECKED tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
 					      const struct tti_plan_job *job,
 					      const struct tti_plan_config *config,

@@ -24,7 +24,8 @@ static const char *plain(const struct tti_report *report)
 
 /* -- The job ------------------------------------------------------------------------ */
 
-/* What all endpoints of a node are called but for hosts and numbers: "GPU"; else "". */
+/* The length of the name that all endpoints of a node share, without hosts and numbers: "GPU";
+ * 0: they share none. */
 static size_t common_prefix(const struct tti_plan *plan, const struct tti_plan_node *node)
 {
 	const char *first = tti_plan_bare_name(plan->ranks[node->ranks[0]].name);
@@ -91,7 +92,7 @@ static bool may_leave(const struct tti_graph *graph)
 	return false;
 }
 
-/* That NVLink between nodes may have been left out, and how to state it. */
+/* Warn that NVLink between nodes may be missing in the topology, and say how to state it. */
 static void add_what_is_missing(const struct tti_report *report, struct tti_strbuf *out)
 {
 	const struct tti_graph *last = NULL;
@@ -340,7 +341,7 @@ static void add_row(const struct rows *rows, uint32_t at, bool pair)
 	tti_strbuf_add(rows->out, "\n");
 }
 
-/* What the two trees of a pair do inside a node is the same. */
+/* The two trees of a pair are the same inside a node. */
 static bool in_pairs(const struct tti_plan *plan, enum tti_pattern pattern)
 {
 	return plan->nnodes > 1 &&

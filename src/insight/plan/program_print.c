@@ -12,7 +12,7 @@ void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *b
 			prog->nchunks);
 }
 
-/* What a chunk that the program states is. */
+/* The words for the ends that a program states for its chunks. */
 static const struct {
 	const char *word;
 	uint8_t end;

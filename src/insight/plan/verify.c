@@ -11,8 +11,8 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Adds up what the channels of a plan put on the links of every node, hop by hop from the
- * plan alone, and says where that is more than a link has. */
+/* Adds up the load that the channels of a plan put on the links of every node, hop by hop and from
+ * the plan alone, and reports each link whose load exceeds its bandwidth. */
 
 struct verifier {
 	const struct tti_report *report;
@@ -152,7 +152,7 @@ static void use_ring(struct verifier *v, const struct tti_plan_channel *channel)
 	}
 }
 
-/* What a tree sends down a hop, and up by the same NICs if that counts. */
+/* The load of a tree on a hop: down, and up by the same NICs if both directions count. */
 static void use_both(struct verifier *v, const struct tti_plan_channel *channel, uint32_t parent,
 		     uint32_t rank)
 {
@@ -187,8 +187,8 @@ static void use_tree_hops(struct verifier *v, const struct tti_plan_channel *cha
 	}
 }
 
-/* On whom the trees of other nodes hang, if not on the root: one tree of a pair says it, as
- * in the other the node has none below it. */
+/* The members on which the trees of other nodes hang, if not the roots. One tree of a pair tells
+ * them; in the other tree the node has no nodes below it. */
 static void find_seconds(struct verifier *v, const struct tti_plan_channel *channel)
 {
 	const struct tti_plan_rank *ranks = v->report->plan->ranks;
@@ -214,7 +214,7 @@ static void use_tree(struct verifier *v, enum tti_pattern pattern,
 
 		if (root == UINT32_MAX)
 			continue;
-		/* What is not said who does it is left out. */
+		/* The second member may be unknown; its load is left out then. */
 		if (pattern == TTI_PATTERN_BALANCED_TREE) {
 			use_ends(v, channel, root, gbps / 2);
 			if (second != UINT32_MAX)
@@ -288,7 +288,7 @@ static void use_channel(struct verifier *v, enum tti_pattern pattern,
 
 /* -- Findings --------------------------------------------------------------------------- */
 
-/* What one node of a kind suffers, the others do as well: said once. */
+/* All nodes of a kind have the same trouble, so it is reported once. */
 static void judge(struct verifier *v, const struct tti_plan_pattern *pattern, uint32_t kind)
 {
 	const struct tti_plan *plan = v->report->plan;

@@ -35,8 +35,8 @@ struct tti_path_matrix {
 	struct tti_arena arena;
 	struct tti_matrix_group *at; /* GPUs (HOSTs if there is no GPU), then NETs  */
 	uint32_t n;
-	/* The sign of each reason why traffic leaves the shortest way; 0: the reason does not
-	 * occur here. */
+	/* The sign of each reason why traffic does not take the path of the wires; 0: the reason
+	 * does not occur here. */
 	char marks[TTI_ROUTE_NO_WAY + 1];
 };
 

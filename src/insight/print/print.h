@@ -13,10 +13,10 @@ struct tti_print_config {
 	bool utf8;  /* line drawing; else ASCII */
 };
 
-/* A tree: sockets, switches, devices, with link widths; then tti_print_links(). */
+/* A tree of sockets, switches and devices with link widths, followed by tti_print_links(). */
 void tti_print_tree(const struct tti_graph *graph, const struct tti_print_config *config,
 		    struct tti_strbuf *out);
-/* What a tree cannot show: links between GPUs, and between CPUs. */
+/* The links that a tree cannot show: between GPUs, and between CPUs. */
 void tti_print_links(const struct tti_graph *graph, struct tti_strbuf *out);
 /* The matrix of path types as `nvidia-smi topo -m` shows it, then one of GB/s, then
  * the legend of the types that occur. TUTTI_EUNSUPPORTED: tti_routes_want_all(). */
@@ -25,8 +25,8 @@ TUTTI_CHECKED tutti_status tti_print_paths(const struct tti_routes *routes,
 					   struct tti_strbuf *out);
 void tti_print_lint(const struct tti_lint *lint, const struct tti_print_config *config,
 		    struct tti_strbuf *out);
-/* Graphviz: one picture with the matrix of paths, if there is a table of them. `lint` marks
- * what it found; may be NULL. */
+/* A picture for Graphviz, with the matrix of paths if there is a table of them. Findings of
+ * `lint` are marked; it may be NULL. */
 void tti_print_dot(const struct tti_routes *routes, const struct tti_lint *lint,
 		   struct tti_strbuf *out);
 

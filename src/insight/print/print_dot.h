@@ -9,7 +9,7 @@
 #include "insight/print/print.h"
 #include "insight/topo/order.h"
 
-/* Where a node of the graph is to be seen. */
+/* The place of a node of the graph in the picture. */
 struct tti_dot_place {
 	uint32_t box;     /* the node whose box shows it; itself                 */
 	uint32_t next;    /* of a NIC: the next one in its box, or NONE          */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a tree cannot show: links between GPUs, and between CPUs. */
+/* The links that a tree cannot show: between GPUs, and between CPUs. */
 #include "insight/print/print.h"
 
 #include <stdio.h>

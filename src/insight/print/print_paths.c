@@ -18,7 +18,7 @@ struct matrix {
 	const struct tti_path_matrix *matrix;
 	const struct tti_print_config *config;
 	struct tti_strbuf *out;
-	/* What was shown, and so has a line in the legend. */
+	/* Types and reasons that were shown: they have a line in the legend. */
 	bool types[TTI_PATH_DIS + 1];
 	bool whys[TTI_ROUTE_NO_WAY + 1];
 };
@@ -141,7 +141,7 @@ static void write_matrix(struct matrix *m, cell_text_fn text, bool affinity)
 
 /* -- Too many columns: a line per row, in words ------------------------------------ */
 
-/* What a bundle of columns holds: names of the row's own host, numbers of others. */
+/* A bundle of columns: the names on the host of the row, and the number of those on others. */
 struct bundle {
 	const char **names;
 	uint32_t nnames, nothers, nhosts;
@@ -219,8 +219,8 @@ static void write_row_in_words(struct matrix *m, uint32_t row, const char **name
 		}
 }
 
-/* The rows of one host. Ways are the same back, so those of GPUs say all but how NICs
- * reach NICs. */
+/* The rows of one host. A path is the same in both directions, so the rows of GPUs show all
+ * paths but those from NIC to NIC. */
 static char *words_of_host(struct matrix *m, uint32_t host, const char **names,
 			   struct tti_matrix_cell *cells)
 {
@@ -240,7 +240,7 @@ static char *words_of_host(struct matrix *m, uint32_t host, const char **names,
 	return tti_strbuf_take(&buf);
 }
 
-/* Hosts of which all is the same are shown once. */
+/* Hosts with equal rows are shown once. */
 static void write_hosts(struct matrix *m, char **words, const char **names)
 {
 	const struct tti_graph *graph = m->matrix->routes->paths->graph;

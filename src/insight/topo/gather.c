@@ -208,7 +208,7 @@ static bool ends_with(const char *text, const char *end)
 	return len >= want && !strcmp(text + len - want, end);
 }
 
-/* What cannot be read here is as good as absent there. */
+/* A file that cannot be read here is left out, as if it were absent. */
 static tutti_status copy_file(struct gather *gather, const char *path)
 {
 	const bool config = ends_with(path, "/config");

@@ -227,7 +227,7 @@ static tutti_status print(const struct tutti_topo *topo, tutti_topo_format forma
 	}
 }
 
-/* What was printed becomes the caller's; NULL stays in *out otherwise. */
+/* Give the printed text to the caller; on failure *out stays NULL. */
 static tutti_status hand_out(tutti_status status, struct tti_strbuf *buf, char **out)
 {
 	if (status) {

@@ -11,8 +11,8 @@
 
 struct tti_print_order {
 	uint32_t *nodes;
-	/* The children of a node: nodes[first[node] .. first[node + 1]); what has no
-	 * parent is below the node `nnodes`. */
+	/* The children of a node: nodes[first[node] .. first[node + 1]). Nodes without a parent
+	 * are children of the node `nnodes`. */
 	uint32_t *first;
 	uint32_t *walk; /* all nodes, each before what is below it */
 };

@@ -35,7 +35,7 @@ static tutti_status breach(const struct pair *pair, const char *fmt, ...)
 			nodes[pair->to].name, text);
 }
 
-/* What hops make, in their direction or backwards. */
+/* Bandwidth and latency of hops, in their direction or backwards. */
 struct made {
 	float bw_gbps;
 	uint64_t latency;

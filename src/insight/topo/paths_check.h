@@ -6,9 +6,10 @@
 
 #include "topo/paths/paths.h"
 
-/* Hops join up from start to end, bandwidth, latency and type are those of the hops, and
- * no path is worse than the other direction's taken backwards. TUTTI_EINTERNAL with the
- * first breach. Without a table: of the paths that were asked for. */
+/* Check that the hops of each path join up from start to end, that bandwidth, latency and type are
+ * those of the hops, and that no path is worse than the path of the other direction taken
+ * backwards. Without a table, only the paths that were asked for are checked. TUTTI_EINTERNAL with
+ * the first breach. */
 TUTTI_CHECKED tutti_status tti_paths_check(const struct tti_paths *paths);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "topo/graph/graph.h"
 
-/* Name what `path` names, NULL: where systems have the list. A file that is absent names
- * nothing, and so does what is no such list. TUTTI_ENOMEM. */
+/* Name the devices of a graph that the list at `path` has; NULL: where systems have the list. A
+ * file that is absent, or is no such list, names nothing. TUTTI_ENOMEM. */
 TUTTI_CHECKED tutti_status tti_pci_ids_name(struct tti_graph *graph, const char *path);
 
 #endif

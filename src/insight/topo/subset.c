@@ -11,7 +11,7 @@
 #include "util/mem.h"
 #include "util/vec.h"
 
-/* What a GPU link may lead to: a function of a host. */
+/* The target of a GPU's link: a function of a host. */
 struct function {
 	uint64_t host, busid;
 };
@@ -296,7 +296,7 @@ static tutti_status remove_links(struct subset *s)
 	return TUTTI_OK;
 }
 
-/* What a driver has not numbered is numbered by what there is; ranks have no gaps. */
+/* GPUs that a driver has not numbered are numbered here; ranks have no gaps. */
 static tutti_status number_gpu(struct subset *s, uint32_t i)
 {
 	const struct tti_node *gpu = gpu_at(s, i);

@@ -2,9 +2,9 @@
 #ifndef TTI_TOPO_SUBSET_H
 #define TTI_TOPO_SUBSET_H
 
-/* A part of a machine: some of its GPUs, and all else. What is taken away are the other GPUs and
- * the links to them; nothing is sent through the memory of a GPU that no rank uses. Those that
- * stay keep their names, and their ranks their order.
+/* A part of a machine: some of its GPUs, and everything else. The other GPUs are taken away with
+ * their links, as nothing is sent through the memory of a GPU that no rank uses. The GPUs that stay
+ * keep their names, and their ranks keep their order.
  *
  * Threads: not synchronised. */
 

@@ -36,7 +36,7 @@ void tti_tune_any_add_node(struct tti_tune_any *machine, const struct tti_graph 
 	lower(&machine->host.node_memory_gbps, memory);
 }
 
-/* What only a network that reduces can run is shown, and never taken. */
+/* Algorithms that need a network that reduces are shown, but never chosen. */
 static bool may_choose(enum tti_tune_algo algo)
 {
 	return algo != TTI_TUNE_COLLNET_CHAIN && algo != TTI_TUNE_COLLNET_DIRECT;

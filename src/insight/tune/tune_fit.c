@@ -18,7 +18,7 @@
 /* How far a constant may go from where it began, and in one step: factors of 50 and 2.7. */
 #define FURTHEST      3.9
 #define STEP          1.0
-/* What pulls a constant back to where it began, beside the samples: next to nothing. */
+/* The weight that pulls a constant back to its first value, beside the samples: very small. */
 #define PULL          1e-4
 /* Samples that together say less than that, or leave room for a factor of 1.6, say nothing. */
 #define INFORMATION   1e-2
@@ -182,7 +182,7 @@ static double clamp(double value, double most)
 	return fmax(-most, fmin(most, value));
 }
 
-/* Where a step leads; `damping` makes it shorter, and steeper. */
+/* The constants after a step; more `damping` makes the step shorter and steeper. */
 static void step(const struct fit *fit, double damping, double *to)
 {
 	double m[COUNT][COUNT], x[COUNT];
@@ -256,7 +256,7 @@ static void descend(struct fit *fit)
 	make_normal(fit);
 }
 
-/* Of the logarithm of one constant: from the curvature at the end, and what is left. */
+/* The spread of the logarithm of one constant, from the curvature at the end and the residuals. */
 static double error_of(const struct fit *fit, int which)
 {
 	double m[COUNT][COUNT], x[COUNT] = { 0 }, sum = 0;

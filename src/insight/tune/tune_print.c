@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `tutti tune` shows: for each collective and size the predicted time of each
- * algorithm, and which one is taken: by tti_choose() in host memory, as communicators do,
- * by the model on GPUs. */
+/* The output of `tutti tune`: for each collective and size the predicted time of each algorithm,
+ * and the algorithm that is chosen: by tti_choose() in host memory, as in communicators, and by
+ * the model on GPUs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,12 +66,12 @@ static bool predicted(const struct view *v, tutti_collective coll, int algo, siz
 				    (enum tti_tune_algo)algo, nbytes, out);
 }
 
-/* What is taken, and who decided. */
+/* The algorithm that is chosen, and what decided. */
 struct taken {
 	const char *name, *by;
 };
 
-/* What a communicator would take. */
+/* The choice of a communicator. */
 static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll, size_t nbytes,
 				    struct taken *out)
 {
@@ -153,7 +153,7 @@ static tutti_status print_row(const struct view *v, tutti_collective coll, size_
 			tti_strbuf_addf(v->out, " %*.*f%s", width_of((enum tti_tune_algo)algo),
 					time.us < 1000 ? 2 : 0, time.us,
 					is_taken(&taken, algo) ? "*" : " ");
-	/* What is not predicted has no column. */
+	/* An algorithm without a prediction has no column. */
 	tti_strbuf_addf(v->out, " %s, %s\n", taken.name, taken.by);
 	return TUTTI_OK;
 }
@@ -240,7 +240,7 @@ static tutti_status print(const struct view *v, const struct tutti_tune_config *
 	return TUTTI_OK;
 }
 
-/* What of a plan matters, and of its nodes, where they are known. */
+/* The machine of a plan, with the nodes if they are known. */
 static struct tti_tune_any machine_of(tutti_plan_t plan, bool host_memory)
 {
 	struct tti_tune_any machine = tti_tune_any_of_plan(tti_inspect_plan(plan));
