@@ -186,8 +186,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 		tti_pairs_expect(comm, args, peer, text, sizeof(text));
 		status = tti_stall_mismatch(comm, peer, text);
 	} else if (differs && args->coll == TUTTI_SEND_RECV &&
-		   tti_transfers_explain(comm, args, n, peer, job->mismatch_tag,
-					 job->mismatch_bytes, text, sizeof(text))) {
+		   tti_transfers_explain(comm, args, n, job, text, sizeof(text))) {
 		tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
 		status = tti_comm_async_error(comm);
 	} else {

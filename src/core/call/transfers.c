@@ -165,13 +165,14 @@ static bool find_send(const struct tti_args *recv, uint64_t tag, size_t nbytes,
 }
 
 bool tti_transfers_explain(const struct tti_comm *comm, const struct tti_args *args, int n,
-			   int peer, uint64_t tag, size_t nbytes, char *buf, size_t size)
+			   const struct tti_job *job, char *buf, size_t size)
 {
+	const int peer = job->mismatch_peer;
 	struct tti_args sent;
 
 	for (int i = 0; i < n; i++) {
 		if (args[i].is_send || args[i].root != peer ||
-		    !find_send(&args[i], tag, nbytes, &sent))
+		    !find_send(&args[i], job->mismatch_tag, job->mismatch_bytes, &sent))
 			continue;
 		snprintf(buf, size,
 			 "a send and its receive differ: rank %d sends %zu x %s to rank %d, which "

@@ -43,10 +43,10 @@ TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, const stru
 TUTTI_CHECKED tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 					   uint64_t sign, struct tti_job *job);
 
-/* For errors: which of n receives does not fit a message of `nbytes` with that tag from `peer`, and what
- * the peer sends, if that message is all of it. */
+/* For errors: which of n receives does not fit the message that `job` did not expect, and what its peer
+ * sends, if that message is all of it. */
 bool tti_transfers_explain(const struct tti_comm *comm, const struct tti_args *args, int n,
-			   int peer, uint64_t tag, size_t nbytes, char *buf, size_t size);
+			   const struct tti_job *job, char *buf, size_t size);
 
 /* "takes 7 elements from rank 3, which sends another number": for errors. */
 void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, int peer, char *buf,

@@ -47,21 +47,28 @@ static void free_init(struct init *init)
 	tti_secret_free(init);
 }
 
-static tutti_status make_init(int nranks, int rank, int nids, const tutti_unique_id *ids,
+static tutti_status no_memory(int nranks)
+{
+	return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
+}
+
+/* `by` NULL: not by ids. */
+static tutti_status make_init(int nranks, int rank, const struct tti_init_ids *by,
 			      const tutti_config *given, struct init **out)
 {
-	const size_t ids_bytes = (size_t)nids * sizeof(*ids);
+	const size_t ids_bytes = by ? (size_t)by->nids * sizeof(*by->ids) : 0;
 	tutti_config config;
 	struct init *init;
 
 	TTI_TRY(tti_config_read(given, &config));
 	init = tti_secret_zalloc(sizeof(*init) + ids_bytes);
 	if (!init)
-		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
+		return no_memory(nranks);
 	init->config = config;
-	init->nids = nids;
-	if (nids > 0)
-		memcpy(init->ids, ids, ids_bytes);
+	if (by) {
+		init->nids = by->nids;
+		memcpy(init->ids, by->ids, ids_bytes);
+	}
 	if (config.transport)
 		init->transport = tti_strdup(config.transport);
 	if (config.algo)
@@ -70,7 +77,7 @@ static tutti_status make_init(int nranks, int rank, int nids, const tutti_unique
 	if (!init->comm || (config.transport && !init->transport) || (config.algo && !init->algo)) {
 		tti_comm_free(init->comm);
 		free_init(init);
-		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
+		return no_memory(nranks);
 	}
 	init->config.name = NULL;
 	init->config.transport = init->transport;
@@ -105,8 +112,7 @@ static tutti_status connect_and_setup(struct init *init)
 		tti_child_follow(init->maker, comm);
 		st = init->maker->connect(init->maker, comm, &boot);
 		if (st == TUTTI_OK && boot)
-			st = tti_comm_setup(comm, boot, &init->config, init->maker->parent,
-					    init->maker->ranks, began_ns);
+			st = tti_comm_setup(comm, boot, &init->config, init->maker, began_ns);
 		return tti_child_unfollow(init->maker, comm, st);
 	}
 	if (!boot) {
@@ -126,7 +132,7 @@ static tutti_status connect_and_setup(struct init *init)
 		init->meeting = NULL;
 		TTI_TRY(st);
 	}
-	return tti_comm_setup(comm, boot, &init->config, NULL, NULL, began_ns);
+	return tti_comm_setup(comm, boot, &init->config, NULL, began_ns);
 }
 
 /* Bring the communicator up; the text of an error stays readable on it. */
@@ -220,7 +226,7 @@ tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank, bool i
 			   const tutti_config *config, tutti_comm_t *out)
 {
 	struct init *init = NULL;
-	const tutti_status st = make_init(nranks, rank, 0, NULL, config, &init);
+	const tutti_status st = make_init(nranks, rank, NULL, config, &init);
 
 	if (st != TUTTI_OK) {
 		tti_maker_end(maker);
@@ -250,31 +256,28 @@ static tutti_status check_shape(const void *out, int nranks, int rank)
 	return TUTTI_OK;
 }
 
-static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nids,
-				const tutti_unique_id *ids, struct tti_meeting *meeting,
-				const char *secret_path, const tutti_config *config)
+tutti_status tti_init_by_ids(tutti_comm_t *out, int nranks, int rank,
+			     const struct tti_init_ids *given, const tutti_config *config)
 {
+	const char *path = given->secret_path && *given->secret_path ? given->secret_path : NULL;
 	struct init *init;
 	tutti_status st = check_shape(out, nranks, rank);
 
-	if (st == TUTTI_OK && (!ids || nids < 1 || nids > nranks))
-		st = tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", nids,
-			      (const void *)ids, nranks);
+	if (st == TUTTI_OK && (!given->ids || given->nids < 1 || given->nids > nranks))
+		st = tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", given->nids,
+			      (const void *)given->ids, nranks);
 	if (st == TUTTI_OK)
-		st = make_init(nranks, rank, nids, ids, config, &init);
+		st = make_init(nranks, rank, given, config, &init);
 	if (st != TUTTI_OK) {
-		tti_meeting_close(meeting, false);
+		tti_meeting_close(given->meeting, false);
 		return st;
 	}
-	init->meeting = meeting;
-	if (secret_path && *secret_path) {
-		init->secret_path = tti_strdup(secret_path);
-		if (!init->secret_path) {
-			tti_comm_free(init->comm);
-			free_init(init);
-			return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory",
-					nranks);
-		}
+	init->meeting = given->meeting;
+	init->secret_path = path ? tti_strdup(path) : NULL;
+	if (path && !init->secret_path) {
+		tti_comm_free(init->comm);
+		free_init(init);
+		return no_memory(nranks);
 	}
 	if (init->config.blocking && !tti_group_is_open())
 		return init_here(init, out);
@@ -284,14 +287,8 @@ static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nid
 tutti_status tutti_comm_init_rank_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
 					   const tutti_unique_id *ids, const tutti_config *config)
 {
-	return init_by_ids(out, nranks, rank, nids, ids, NULL, NULL, config);
-}
-
-tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank, const tutti_unique_id *id,
-			       struct tti_meeting *meeting, const char *secret_path,
-			       const tutti_config *config)
-{
-	return init_by_ids(out, nranks, rank, 1, id, meeting, secret_path, config);
+	return tti_init_by_ids(out, nranks, rank, &(struct tti_init_ids){ ids, nids, NULL, NULL },
+			       config);
 }
 
 tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_unique_id id,
@@ -323,7 +320,7 @@ static tutti_status create_all(tutti_comm_t *handles, struct init **inits, int n
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", nranks);
 	st = tti_boot_local_create(nranks, NULL, boots);
 	for (int rank = 0; rank < nranks && st == TUTTI_OK; rank++) {
-		st = make_init(nranks, rank, 0, NULL, config, &inits[rank]);
+		st = make_init(nranks, rank, NULL, config, &inits[rank]);
 		if (st == TUTTI_OK) {
 			inits[rank]->boot = boots[rank];
 			boots[rank] = NULL;

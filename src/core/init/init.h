@@ -13,12 +13,21 @@
 struct tti_maker;
 struct tti_meeting;
 
-/* tutti_comm_init_rank_config() with an id that others read from a file of this rank; `meeting` NULL:
- * there is none. The meeting is taken over, and closed when all have come or the init has failed.
- * Errors name the file `secret_path`, if it is not "": it has the secret that the ranks prove. */
-TUTTI_CHECKED tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank,
-					     const tutti_unique_id *id, struct tti_meeting *meeting,
-					     const char *secret_path, const tutti_config *config);
+/* How ranks meet that have ids. */
+struct tti_init_ids {
+	const tutti_unique_id *ids; /* [nids] */
+	int nids;
+	/* The file that the other ranks read the id from, which is taken over, in any case, and closed when
+	 * all have come or the init has failed; NULL: there is none. */
+	struct tti_meeting *meeting;
+	/* For errors: the file with the secret that the ranks prove. NULL or "": it is in no file. */
+	const char *secret_path;
+};
+
+/* A communicator by ids: tutti_comm_init_rank_scalable() and all that come to it. */
+TUTTI_CHECKED tutti_status tti_init_by_ids(tutti_comm_t *out, int nranks, int rank,
+					   const struct tti_init_ids *ids,
+					   const tutti_config *config);
 
 /* A communicator from a maker (child.h), which is taken, in any case. `config` may be NULL.
  * is_member: *out is written, with the handle. */

@@ -167,8 +167,12 @@ tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 	TTI_TRY(find_id(&place, &timeout, &id, &meeting));
 	tti_log(TTI_LOG_INFO, TTI_CORE, "rank %d of %d by %s", place.rank, place.nranks,
 		place.launcher);
-	st = tti_comm_init_met(out, place.nranks, place.rank, &id, meeting, place.secret_path,
-			       config);
+	st = tti_init_by_ids(out, place.nranks, place.rank,
+			     &(struct tti_init_ids){ .ids = &id,
+						     .nids = 1,
+						     .meeting = meeting,
+						     .secret_path = place.secret_path },
+			     config);
 	explicit_bzero(&id, sizeof(id));
 	return st;
 }

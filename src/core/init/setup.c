@@ -525,9 +525,10 @@ static tutti_status run(struct setup *setup, const char *names, bool is_child)
 }
 
 tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
-			    const tutti_config *config, const struct tti_comm *parent,
-			    const int *ranks, int64_t began_ns)
+			    const tutti_config *config, const struct tti_maker *maker,
+			    int64_t began_ns)
 {
+	const struct tti_comm *parent = maker ? maker->parent : NULL;
 	const char *algo = tti_params()->algo ? tti_params()->algo : config->algo;
 	const char *names = transport_names(config);
 	struct setup setup = { .comm = comm, .last_ns = began_ns };
@@ -540,7 +541,7 @@ tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 	if ((algo && !comm->algo) || !comm->transports)
 		return tti_fail(TUTTI_ENOMEM, "settings: out of memory");
 	if (parent)
-		TTI_TRY(tti_child_descend(comm, parent, ranks));
+		TTI_TRY(tti_child_descend(comm, parent, maker->ranks));
 	if (tti_fault("core.setup"))
 		return tti_fail(TUTTI_EINTERNAL, "core.setup: injected fault");
 	st = run(&setup, names, parent != NULL);

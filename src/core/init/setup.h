@@ -11,13 +11,14 @@
 
 struct tti_boot;
 struct tti_comm;
+struct tti_maker;
 
 /* Peer info, transports, topologies, plan, engine, watch. `boot` is connected, which began at
- * began_ns, and is taken over. `parent`: NULL, or the communicator whose ranks ranks[0 .. n-1] these
- * are; then peer info and plan are derived from those of its root. */
+ * began_ns, and is taken over. `maker`: NULL, or that of a child, which derives peer info and plan from
+ * its root if it has a parent. */
 TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
-					  const tutti_config *config, const struct tti_comm *parent,
-					  const int *ranks, int64_t began_ns);
+					  const tutti_config *config, const struct tti_maker *maker,
+					  int64_t began_ns);
 
 /* How to open a port of a transport for this communicator. */
 struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
