@@ -86,7 +86,7 @@ static tutti_status find_program(const struct tti_running_call *run, bool in_mem
 {
 	if (run->args->coll == TUTTI_HANDOFF)
 		return tti_handoff_get(run->comm, run->args, in_memory, out, slice_bytes, layout);
-	*out = in_memory ? run->call->memory : run->call->bound;
+	*out = in_memory ? run->call->memory : run->call->executable;
 	return tti_layout_of(run->comm, run->args, tti_executable_nchunks(*out), *slice_bytes,
 			     layout);
 }
@@ -100,7 +100,7 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 	const struct tti_reducer reducer = reducer_of(comm, run->args);
 	const bool is_handoff = run->args->coll == TUTTI_HANDOFF;
 	size_t slice = call->slice;
-	struct tti_executable *bound;
+	struct tti_executable *executable;
 	struct tti_layout layout;
 
 	if (is_handoff && comm->n > 1 && !(call->ways & TTI_SEND_BY_MESSAGES))
@@ -111,10 +111,10 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 			"tutti_mem_alloc() gave, or let \"handoff:memory,direct\" take "
 			"messages where that is not so",
 			comm->algo);
-	if (!is_handoff && !call->bound)
+	if (!is_handoff && !call->executable)
 		return tti_pairs_start(comm, run->args, run->sign, job);
-	TTI_TRY(find_program(run, false, &bound, &slice, &layout));
-	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, slice, run->sign);
+	TTI_TRY(find_program(run, false, &executable, &slice, &layout));
+	return tti_job_program(job, &comm->engine, executable, &layout, &reducer, slice, run->sign);
 }
 
 /* By a memory program if the buffers of all ranks can be addressed; else by slots. */
@@ -123,7 +123,7 @@ static tutti_status start_in_memory(struct tti_running_call *run)
 	struct tti_comm *comm = run->comm;
 	const struct tti_reducer reducer = reducer_of(comm, run->args);
 	struct tti_memory_call memory;
-	struct tti_executable *bound;
+	struct tti_executable *executable;
 	struct tti_layout layout;
 	size_t slice;
 
@@ -131,10 +131,10 @@ static tutti_status start_in_memory(struct tti_running_call *run)
 	memory.fallback = start_plain;
 	memory.self = run;
 	slice = tti_memory_block_bytes(&comm->engine, &memory);
-	TTI_TRY(find_program(run, true, &bound, &slice, &layout));
+	TTI_TRY(find_program(run, true, &executable, &slice, &layout));
 	memory.send.before += (uintptr_t)run->args->send - (uintptr_t)layout.input;
 	memory.recv.before += (uintptr_t)run->args->recv - (uintptr_t)layout.output;
-	return tti_job_memory(&run->job, &comm->engine, bound, &layout, &reducer, &memory,
+	return tti_job_memory(&run->job, &comm->engine, executable, &layout, &reducer, &memory,
 			      run->sign);
 }
 

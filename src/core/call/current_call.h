@@ -16,7 +16,8 @@ struct tti_current_call {
 	_Atomic uint32_t stage; /* enum tti_stage */
 	_Atomic uint64_t seq, signature, count;
 	_Atomic uint64_t packed; /* tti_args_pack() */
-	_Atomic uint64_t split;  /* of its program, as tti_program_split() packs it; 0: it has none */
+	_Atomic uint64_t
+		split; /* of its program, as tti_program_split() packs it; 0: it has none */
 	/* The last handoff, under comm->lock. */
 	struct tti_sides *sides;
 	uint64_t handoff_seq;

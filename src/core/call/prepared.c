@@ -28,7 +28,7 @@ _Static_assert(16 + TTI_OP_BITS <= 30, "the operator leaves a bit of packed argu
 void tti_prepared_release(struct tti_prepared *call)
 {
 	if (call->is_transfer)
-		tti_executable_free(call->bound);
+		tti_executable_free(call->executable);
 	tti_short_release(&call->way);
 	*call = (struct tti_prepared){ 0 };
 }
@@ -129,7 +129,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
  * an exchange, which is one message of any length. Not if there is a memory program. */
 static bool may_be_short(const struct tti_args *args, const struct tti_prepared *call)
 {
-	const bool is_exchange = tti_executable_is_exchange(call->bound) && !args->custom;
+	const bool is_exchange = tti_executable_is_exchange(call->executable) && !args->custom;
 
 	return !call->memory && call->nbytes <= (is_exchange ? call->slice : TTI_SHORT_BYTES);
 }
@@ -142,12 +142,12 @@ static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *
 
 	if (!may_be_short(args, call))
 		return TUTTI_OK;
-	TTI_TRY(tti_layout_of(comm, args, tti_executable_nchunks(call->bound), call->slice,
+	TTI_TRY(tti_layout_of(comm, args, tti_executable_nchunks(call->executable), call->slice,
 			      &layout));
 	if (!tti_short_fits(&layout, call->slice))
 		return TUTTI_OK;
 	reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
-	TTI_TRY(tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer,
+	TTI_TRY(tti_short_prepare(&call->way, &comm->engine, call->executable, &layout, &reducer,
 				  call->slice));
 	call->is_short = true;
 	return TUTTI_OK;
@@ -174,17 +174,17 @@ static tutti_status find_in_memory(struct tti_comm *comm, struct tti_program_nee
 				   enum tti_reach reach, struct tti_prepared *call, bool *takes)
 {
 	const struct tti_choice_kept *found;
-	struct tti_executable *bound;
+	struct tti_executable *executable;
 	bool is_forced;
 
 	need->reach = reach;
-	TTI_TRY(tti_programs_get(comm, need, &found, &bound));
+	TTI_TRY(tti_programs_get(comm, need, &found, &executable));
 	call->choice = tti_hash_combine(call->choice, found->hash);
 	is_forced = found->choice.by == TTI_CHOICE_FORCED;
 	*takes = found->choice.algo->needs_memory &&
 		 (is_forced || need->nbytes >= tti_params()->registered_least);
 	if (*takes) {
-		call->memory = bound;
+		call->memory = executable;
 		call->is_forced = is_forced;
 	}
 	return TUTTI_OK;
@@ -231,7 +231,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	if (tti_is_by_pairs(args->coll) ||
 	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
 		return TUTTI_OK;
-	TTI_TRY(tti_programs_get(comm, &need, &found, &call->bound));
+	TTI_TRY(tti_programs_get(comm, &need, &found, &call->executable));
 	call->slice = found->choice.slice_bytes;
 	call->algorithm = found->choice.algo->name;
 	call->choice = found->hash;
@@ -261,11 +261,11 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 	call->extent = transfer.extent;
 	call->nbytes = layout.chunk_count = layout.row_count = transfer.extent.count;
 	TTI_TRY(tti_send_recv_program(&transfer.step, 1, 1, comm->rank, comm->n, &prog));
-	TTI_TRY(tti_programs_bind(comm, &prog, &call->bound));
+	TTI_TRY(tti_programs_bind(comm, &prog, &call->executable));
 	/* Both ends know what may be lent. */
 	TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, call->nbytes, &call->ways));
 	layout.has_rndv = call->ways & TTI_SEND_BY_MEMORY;
-	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
+	return tti_short_prepare(&call->way, &comm->engine, call->executable, &layout, &reducer, 1);
 }
 
 tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *args,

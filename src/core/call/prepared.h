@@ -24,8 +24,8 @@ struct tti_comm;
 #define TTI_SHORT_BYTES   16384 /* of a vector that is run in order; exchanges: one message */
 
 struct tti_prepared {
-	struct tti_executable
-		*bound;       /* NULL: there is no program, but one for its list of transfers */
+	/* NULL: there is no program, but one for its list of transfers. */
+	struct tti_executable *executable;
 	size_t nbytes, slice; /* of the whole vector; of a step */
 	/* The memory program, which runs in place of the other one if the buffers of all ranks can be
 	 * addressed. NULL: none, or that of a handoff, which is found by its sides. */

@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct tti_program_key) ==
 
 static void forget(struct tti_program_kept *kept)
 {
-	tti_executable_free(kept->bound);
+	tti_executable_free(kept->executable);
 	tti_free(kept->key);
 }
 
@@ -55,7 +55,7 @@ struct tti_executable *tti_programs_find(struct tti_comm *comm, tutti_collective
 		    memcmp(kept->key, key, key_bytes) != 0)
 			continue;
 		kept->used = ++programs->uses;
-		return kept->bound;
+		return kept->executable;
 	}
 	return NULL;
 }
@@ -101,7 +101,7 @@ tutti_status tti_programs_add(struct tti_comm *comm, const void *key, size_t key
 					  .key = tti_alloc(key_bytes),
 					  .key_bytes = key_bytes,
 					  .used = ++comm->programs.uses };
-	tutti_status st = tti_programs_bind(comm, prog, &fresh.bound);
+	tutti_status st = tti_programs_bind(comm, prog, &fresh.executable);
 
 	if (fresh.key)
 		memcpy(fresh.key, key, key_bytes);
@@ -109,7 +109,7 @@ tutti_status tti_programs_add(struct tti_comm *comm, const void *key, size_t key
 		st = tti_fail(TUTTI_ENOMEM, "programs of %s: out of memory",
 			      tutti_collective_name(fresh.coll));
 	if (st == TUTTI_OK)
-		*out = fresh.bound;
+		*out = fresh.executable;
 	else
 		forget(&fresh);
 	return st;

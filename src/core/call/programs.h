@@ -26,7 +26,7 @@ struct tti_program_kept {
 	void *key;
 	size_t key_bytes;
 	uint64_t used; /* when last */
-	struct tti_executable *bound;
+	struct tti_executable *executable;
 };
 
 /* No padding: keys are compared byte by byte. */

@@ -122,9 +122,9 @@ static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 	struct tti_layout layout = {
 		.extents = comm->extents.at, .by_chunk = true, .type_size = 1, .parts = 1
 	};
-	struct tti_executable *bound;
+	struct tti_executable *executable;
 
-	TTI_TRY(find(comm, &bound));
+	TTI_TRY(find(comm, &executable));
 	for (size_t i = 0; i < comm->transfers.list.n; i++) {
 		const struct tti_transfer *transfer = &comm->transfers.list.at[i];
 		const struct tti_extent *extent = &transfer->extent;
@@ -135,7 +135,7 @@ static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 		layout.has_rndv |= extent->rndv.reach != TTI_REACH_SLOTS;
 		comm->extents.at[transfer->step.chunk] = *extent;
 	}
-	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, 1, 0);
+	return tti_job_program(job, &comm->engine, executable, &layout, &reducer, 1, 0);
 }
 
 tutti_status tti_transfers_start(struct tti_comm *comm, const struct tti_args *args, int n,
