@@ -238,7 +238,8 @@ struct tti_algorithm {
 	const char *help;
 	enum tti_order order; /* that it keeps, over every shape and cut */
 	bool needs_memory;    /* makes memory programs: for ranks that reach each other's buffers */
-	/* A user's algorithm has the programs of all its ranks in place of emit. They are copied. */
+	/* A user's algorithm has the programs of all its ranks in place of emit. They are
+	 * copied. */
 	const struct tti_program *programs;
 };
 

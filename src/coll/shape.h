@@ -40,7 +40,8 @@ struct tti_shape {
 	struct tti_shape_ring *rings;
 	struct tti_shape_tree *trees;
 	uint32_t nrings, ntrees; /* 1 or more of each, unless made by hand */
-	/* The bandwidth of all rings, and of all trees, by the plan, in one direction; 0: not known. */
+	/* The bandwidth of all rings, and of all trees, by the plan, in one direction; 0: not
+	 * known. */
 	float ring_gbps, tree_gbps;
 	/* Groups of ranks that are near each other: hosts, or sockets of one host. Groups
 	 * are numbered in the order that rings visit them; within one, ranks in the order

@@ -36,9 +36,9 @@ static inline int tti_ring_place(const struct tti_ring *ring, int rank)
 	return ring->place_of ? (int)ring->place_of[rank] : rank;
 }
 
-/* The ring of each part of the data (one of share 3 comes three times); how many parts:
- * 1 without a shape. The first ring stands for the order of ranks where one order will
- * do: in it, ranks that are near each other stand together. */
+/* The ring of each part of the data (a ring of share 3 comes three times); returns the number of
+ * parts: 1 without a shape. Where one order of ranks will do, the first ring gives it: ranks that
+ * are near each other stand together in it. */
 int tti_rings_of(const struct tti_program *prog, struct tti_ring rings[TTI_SHAPE_PARTS]);
 struct tti_ring tti_ring_first(const struct tti_program *prog);
 
@@ -65,15 +65,15 @@ static inline int tti_group_size(const struct tti_groups *g, int group)
  * all contributions. */
 void tti_double_recursively(struct tti_program *prog, const struct tti_ring *ring, int chunk);
 
-/* The chunk goes to all others: one fan-out. The next rank comes first, so that
+/* Send the chunk to all others in one fan-out. The next rank comes first, so that
  * links that are served one after the other do not all begin with rank 0. */
 void tti_send_to_others(struct tti_program *prog, int chunk);
 
 /* In memory: all buffers are ready, or all ranks are done. */
 void tti_memory_sync(struct tti_program *prog);
 
-/* What all others send is reduced into the chunk, which is then complete: one
- * n-ary reduction. */
+/* Reduce what all others send into the chunk, which is then complete: one n-ary
+ * reduction. */
 void tti_reduce_from_others(struct tti_program *prog, int chunk);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/algorithms/algorithms.h"
 
-/* Binomial trees: ceil(log2 n) hops of the whole vector, for small ones. Ranks are
- * counted from the root on, in the order of the ring; the children of position v are v + 1, v + 2, v + 4, ...
- * below v + (lowest set bit of v), and the subtree of a child is the run of
- * positions up to the next one: neighbours stay together. */
+/* Binomial trees: ceil(log2 n) hops of the whole vector, for small vectors. Ranks are counted
+ * from the root on, in the order of the ring. The children of position v are v + 1, v + 2, v + 4
+ * and so on, below v + (lowest set bit of v). The subtree of a child is the run of positions up to
+ * the next child, so neighbours stay together. */
 
 /* First power of two that is no distance to a child: the distance to the parent,
  * or, at the root, the first one >= n. */

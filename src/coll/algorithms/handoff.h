@@ -2,8 +2,8 @@
 #ifndef TTI_COLL_HANDOFF_H
 #define TTI_COLL_HANDOFF_H
 
-/* tutti_handoff(): one vector from the ranks of one side to those of another, as a shape says
- * (handoff_shape.h): who sends which part of it to whom, and how it spreads inside a host. A
+/* tutti_handoff(): one vector goes from the ranks of one side to those of another. A shape
+ * (handoff_shape.h) says who sends which part of it to whom, and how it spreads inside a host. A
  * receiver passes a slice on while the next one comes in.
  *
  * Pure. Owner: who called. Threads: any. */
@@ -31,7 +31,8 @@ void tti_handoff_chunks_release(struct tti_handoff_chunks *chunks);
  * chunks of the same sources, dests and units have the same program.
  *
  * Without a shape, for ranks that reach the buffers of all: cut where the parts of either side
- * begin, and into an even part for each rank to move, whichever side it is on; `at` is that rank. */
+ * begin, and into an even part for each rank to move, whichever side it is on; `at` is that
+ * rank. */
 TUTTI_CHECKED tutti_status tti_handoff_split(const struct tti_handoff_call *call,
 					     const struct tti_handoff_shape *shape, size_t count,
 					     size_t line, struct tti_handoff_chunks *out);

@@ -3,34 +3,36 @@
 #define TTI_COLL_SEND_RECV_H
 
 /* Programs of sends and receives that only their two ranks know of: a group of them, or a call
- * whose counts are known by pairs of ranks alone. Chunks are numbered by each rank for itself: the
+ * whose counts are known by pairs of ranks alone. Each rank numbers chunks for itself: the
  * k-th send to a peer is that peer's k-th receive from here, whatever their numbers.
  *
  * Pure; any thread. */
 
 #include "coll/program.h"
 
-/* By messages (SEND and RECV), or in memory: the sender tells the receiver where the data lies, which
- * copies them and tells the sender so. Each of these is said once for each transfer, and of two
- * transfers the same way between the same ranks the second begins when the first is over:
+/* By messages (SEND and RECV), or in memory: the sender tells the receiver where the data
+ * lies; the receiver copies it and tells the sender so. Each transfer has its own two
+ * notifies. Of two transfers in one direction between the same ranks, the second begins when
+ * the first is over:
  *
  *     sender    notify ........................ wait
  *     receiver  ....... wait    get    notify
  *
- * A program in memory is one order of all of them that does not deadlock, for texts and proofs: there
- * a transfer has one chunk at both its ranks. The engine runs the same steps of each transfer, in no
- * order among several, and any of them by messages where its sender says so (engine/rndv.h). */
+ * A program in memory is one order of all transfers that does not deadlock, for texts and
+ * proofs; there a transfer has one chunk at both its ranks. The engine runs the same steps of
+ * each transfer, in any order of transfers, and by messages those whose sender says so
+ * (engine/lend.h). */
 
 enum tti_transfer_kind { TTI_TRANSFER_SEND, TTI_TRANSFER_RECV, TTI_TRANSFER_COPY };
 
-/* A receive into the memory of a send has its chunk, and comes after it in the list. */
+/* A receive into the memory of a send has that send's chunk, and comes after it in the list. */
 struct tti_transfer_step {
 	enum tti_transfer_kind kind;
-	int32_t peer; /* the own rank is one, too; of a copy it is */
+	int32_t peer; /* may be the own rank; a copy's is */
 	int32_t chunk;
 };
 
-/* The program of `rank` among `nranks`: what goes the same way with one peer does so in the order
+/* The program of `rank` among `nranks`. Transfers in one direction with one peer keep the order
  * of the list. */
 TUTTI_CHECKED tutti_status tti_send_recv_program(const struct tti_transfer_step *step, int32_t n,
 						 int32_t nchunks, int rank, int nranks,

@@ -14,28 +14,28 @@
  * Links are FIFOs with one writer and steps are ordered by their data, so all
  * interleavings end alike: one greedy run proves them all.
  *
- * Of memory programs (program.h) also, in place or not, as each rank is:
- *   - of every two accesses to one memory, one of them a write, one comes first by NOTIFY and
- *     WAIT, so all interleavings end alike here, too;
+ * For memory programs (program.h) it also proves, with each rank in place or not as it is:
+ *   - two accesses to one memory, one of them a write, are ordered by NOTIFY and WAIT, so that
+ *     all interleavings end alike here, too;
  *   - a rank's buffers are touched after its program has begun, and before it ends;
- *   - all have heard where buffers are that somebody touches, before they move data.
+ *   - all ranks know where buffers are that others touch, before they move data.
  *
- * It runs what the engine runs: compiled programs (compile.h), each in dataflow order
- * and strictly one operation after the other, and each of these with fan-outs as
- * memory has them (one of the sender's `slots` shared slots, free again when all
- * have read it, and a place on every link) and as single messages.
+ * The checker runs what the engine runs: compiled programs (compile.h), both in dataflow order
+ * and strictly one operation after the other. It runs each of these twice: with fan-outs as
+ * shared memory has them (a fan-out takes one of the sender's `slots` shared slots, free again
+ * when all have read it, and a place on every link), and with fan-outs as single messages.
  *
- * An operation is run as a whole here: a fan-out when all its links have room, an
- * n-ary reduction when all messages are there. Who sends a fan-out link by link gets
- * further, never less far. A proof for one slot is one for any number. One for
- * one block is one for any number of blocks: one after the other they run through,
+ * An operation runs as a whole here: a fan-out when all its links have room, an
+ * n-ary reduction when all messages are there. An engine that sends a fan-out link by link gets
+ * further, never less far. A proof for one slot holds for any number of slots. A proof for
+ * one block holds for any number of blocks: they complete one after the other,
  * and so they do in every other order.
  *
- * Blocks whose stages overlap (program.h) are proven with them: a round of the engine has
- * the steps of the program in its order, some of them for earlier blocks. What a step waits
- * for has been in this round or in one before; links see the order of the program; and
- * where, at the beginning and at the end, steps are missing, their counterparts are
- * missing too, and what is left of a row of messages needs no more slots than all. */
+ * The proof covers blocks whose stages overlap (program.h). A round of the engine has
+ * the steps of the program in its order, some of them for earlier blocks. A step waits
+ * only for steps of this round or of earlier ones, and links see the order of the program. Where
+ * steps are missing, at the beginning and at the end, their counterparts are
+ * missing too, and the messages that are left need no more slots than all of them did. */
 
 #include "coll/compile/compile.h"
 #include "coll/program.h"

@@ -37,7 +37,7 @@ struct tti_check_memory_run {
 	TTI_VEC(struct tti_check_reader) reader;
 };
 
-/* What an access is, for texts: operation `oper` touches chunk `chunk` of rank `owner`. */
+/* An access: operation `oper` touches chunk `chunk` of rank `owner`. */
 struct tti_check_access {
 	int32_t oper;
 	int owner, chunk;
@@ -52,11 +52,11 @@ size_t tti_check_cell_of(const struct tti_check_memory_run *run, int rank, int c
 			 bool is_output);
 uint64_t *tti_check_cell_value(const struct tti_check_memory_run *run, size_t cell);
 
-/* All inputs hold what their ranks have. */
+/* Let all inputs hold the contributions of their ranks. */
 void tti_check_fill_cells(struct tti_check_memory_run *run);
 
-/* An access: the value that is read; run->result is written. Quiet TUTTI_EINVAL: it is not in
- * order with another one, or not of what is there. */
+/* Do an access: get the value that is read, or write run->result. Quiet TUTTI_EINVAL: nothing
+ * orders it after another access, or the memory does not hold that chunk. */
 TUTTI_CHECKED tutti_status tti_check_read(struct tti_check_memory_run *run,
 					  const struct tti_check_access *access,
 					  const uint64_t **value);

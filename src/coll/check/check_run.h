@@ -43,7 +43,7 @@ struct tti_check_message_run {
 /* Run all programs; quiet TUTTI_EINVAL says what went wrong. */
 TUTTI_CHECKED tutti_status tti_check_run(const struct tti_check *check, struct tti_check_mode mode);
 
-/* The run has stopped early: who waits for whom. Always TUTTI_EINVAL, quiet. */
+/* Say who waits for whom in a run that has stopped early. Always TUTTI_EINVAL, quiet. */
 TUTTI_CHECKED tutti_status tti_check_stall(const struct tti_check_message_run *run);
 
 #endif

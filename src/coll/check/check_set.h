@@ -2,15 +2,15 @@
 #ifndef TTI_COLL_CHECK_SET_H
 #define TTI_COLL_CHECK_SET_H
 
-/* Private to the checker: the compiled programs of all ranks side by side, and what any run of
- * them looks at in a value.
+/* Private to the checker: the compiled programs of all ranks side by side, and the checks of a
+ * value that all runs of them share.
  *
- * A value is a set of ranks. Where an order is asked for it says all: it is one rank, so
- * its input, or the ranks 0 to k, which then were combined from the left, as each operation
- * begins with such a set and adds single ranks in their order.
+ * A value is a set of ranks: those whose contributions it holds. This is enough to check an order,
+ * too. The set is then one rank, whose input it is, or the ranks 0 to k, which were combined from
+ * the left, since each operation begins with such a set and adds single ranks in their order.
  *
  * Operations and queues of all ranks are numbered through: operation o of rank r is
- * oper_base[r] + o. A link is known by its sender's queue. */
+ * oper_base[r] + o. The number of a link is that of its sender's queue. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,8 +65,8 @@ static inline int32_t tti_check_index(const struct tti_check *check, int32_t ope
 	return oper - check->oper_base[check->rank_of[oper]];
 }
 
-/* In place: of one rank, that whatever writes an output waits for all that read the input which
- * lies there. */
+/* Check one rank in place: an operation that writes an output waits for all that read the
+ * input which lies there. */
 TUTTI_CHECKED tutti_status tti_check_in_place(const struct tti_program *prog,
 					      const struct tti_compiled *compiled);
 
@@ -82,10 +82,11 @@ TUTTI_CHECKED tutti_status tti_check_final(const struct tti_check *check, int32_
  * ranks. */
 TUTTI_CHECKED tutti_status tti_check_source_order(const struct tti_check *check, int32_t oper,
 						  const uint64_t *source, int place, size_t *next);
-/* Its sources were those of ranks 0 to next - 1: all, if that is asked for. */
+/* Its sources were those of ranks 0 to next - 1: they must be all ranks, if one pass is asked
+ * for. */
 TUTTI_CHECKED tutti_status tti_check_one_pass(const struct tti_check *check, int32_t oper,
 					      size_t next);
-/* What an output chunk ends with; `where` begins the text. */
+/* The value that an output chunk ends with is the right one; `where` begins the text. */
 TUTTI_CHECKED tutti_status tti_check_output(const struct tti_check *check, const char *where,
 					    int chunk, const uint64_t *value);
 

@@ -12,8 +12,9 @@
 #define ANY_RANKS INT32_MAX
 #define ANY_BYTES SIZE_MAX
 
-/* CROWDED: more ranks than cores; OWN_CORES: not so. COPIED: the kernel copies the buffers, and each rank
- * has a core; COPIED_CROWDED: it has not. What their rows do not decide is decided as for any one host. */
+/* CROWDED: more ranks than cores; OWN_CORES: not so. COPIED: the kernel copies the buffers,
+ * and each rank has a core; COPIED_CROWDED: it has not. What their rows do not decide is
+ * decided as for any one host. */
 enum where { ONE_HOST, CROWDED, OWN_CORES, COPIED, COPIED_CROWDED };
 
 /* For one host. The first row that fits is taken. If TUTTI_ALGO excludes what it names, the
@@ -24,19 +25,20 @@ struct rule {
 	int ranks;    /* up to here */
 	size_t bytes; /* up to here */
 	const char *algorithm;
-	/* COPIED: the kernel must save so much beside slots, as their rates are here, for each rank that a
-	 * rank copies from, since calls into one process wait for each other. COPIED_CROWDED: in all, since
-	 * ranks that share a core do not call at the same time. */
+	/* COPIED: the kernel must save so much beside slots, as their rates are here, for each
+	 * rank that a rank copies from, since calls into one process wait for each other.
+	 * COPIED_CROWDED: in all, since ranks that share a core do not call at the same time. */
 	double least_us;
 };
 
-/* Measured on the Xeon and the EPYC of util/measured.h, of two cores each; rows of OWN_CORES, and the 4.2 us, on the
- * Rapids, of sixteen. docs/performance.md has the figures. A tune file goes before these rules. */
+/* Measured on the Xeon and the EPYC of util/measured.h, of two cores each; rows of OWN_CORES,
+ * and the 4.2 us, on the Rapids, of sixteen. docs/performance.md has the figures. A tune file
+ * goes before these rules. */
 static const struct rule rules[] = {
-	/* A memory program of ordinary memory gains one copy in place of two, against its calls and the
-	 * meetings of all ranks, which are dear where ranks share cores. Past the caches its copies
-	 * read each line that they write, and reduce and reduce_scatter gain nothing, as slots are
-	 * combined from where they are. */
+	/* A memory program of ordinary memory gains one copy in place of two, against its
+	 * calls and the meetings of all ranks, which are dear where ranks share cores. Past
+	 * the caches its copies read each line that they write, and reduce and reduce_scatter
+	 * gain nothing, as slots are combined from where they are. */
 	{ TUTTI_ALL_REDUCE, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },
 	{ TUTTI_BROADCAST, COPIED, ANY_RANKS, 8 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_GATHER, COPIED, ANY_RANKS, 32 * MIB, "memory", 4.2 },
@@ -213,8 +215,8 @@ static bool pays_by_socket(const struct tti_choice_input *input, const struct tt
 	return linked > 2 * read;
 }
 
-/* The first that works where the data lies, as all ranks address it; NULL: none. A barrier has none, and
- * is as fast by messages. */
+/* The first that works where the data lies, as all ranks address it; NULL: none. A barrier has
+ * none, and is as fast by messages. */
 static const struct tti_algorithm *in_memory(const struct tti_forced *forced,
 					     const struct tti_choice_input *input)
 {

@@ -23,8 +23,9 @@ struct tti_choice_input {
 	int nhosts;           /* 1: all ranks share memory                                      */
 	int oversubscribed;   /* some host has more ranks than cores                            */
 	enum tti_order order; /* that must be kept                                           */
-	/* How all ranks reach each other's buffers: memory programs are for MAPPED and COPIED alone.
-	 * figures: the time that the kernel takes to copy on this machine; NULL: not known. */
+	/* How all ranks reach each other's buffers: memory programs are for MAPPED and COPIED
+	 * alone. figures: the time that the kernel takes to copy on this machine; NULL: not
+	 * known. */
 	enum tti_reach reach;
 	const struct tti_reach_figures *figures;
 	size_t slot_bytes; /* the smallest of the links'                                     */
@@ -59,13 +60,13 @@ struct tti_choice {
 	struct tti_split split;
 };
 
-/* Between hosts: the predicted time of such a call by an algorithm, in the number of stripes that the
- * choice would take. false: there is no prediction. */
+/* Between hosts: the predicted time of such a call by an algorithm, in the number of stripes
+ * that the choice would take. false: there is no prediction. */
 bool tti_choice_predict(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			struct tti_tune_time *out);
 
-/* `forced` is TUTTI_ALGO (forced.h) or NULL; `slice` is TUTTI_SLICE or 0. TUTTI_EINVAL names what is
- * wrong with `forced`, or says that no algorithm that it leaves keeps the order. */
+/* `forced` is TUTTI_ALGO (forced.h) or NULL; `slice` is TUTTI_SLICE or 0. TUTTI_EINVAL names
+ * what is wrong with `forced`, or says that no algorithm that it leaves keeps the order. */
 TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, const char *forced,
 				      size_t slice, struct tti_choice *out);
 
@@ -75,8 +76,8 @@ TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, cons
 	2u /* where the receiver reaches the data, else by messages, if that is left */
 #define TTI_SEND_IS_FORCED 4u /* by memory however it is reached, and however short it is */
 
-/* The ways that TUTTI_ALGO leaves a send (send_recv) or a handoff of so many bytes. A way that is named
- * for all collectives at once is taken where it can be. TUTTI_EINVAL as above. */
+/* The ways that TUTTI_ALGO leaves a send (send_recv) or a handoff of so many bytes. A way that
+ * is named for all collectives at once is taken where it can be. TUTTI_EINVAL as above. */
 TUTTI_CHECKED tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *forced,
 					   const struct tti_algo_files *files, unsigned *out);
 

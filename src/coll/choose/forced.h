@@ -9,10 +9,11 @@
  *     all_reduce@64K-1M:ring     for vectors of 64 KiB to 1 MiB; either end may be missing
  *     ring                       every collective that has one of these
  *
- * An entry for a collective goes before an entry for all; two entries may not be for one size. A
- * name is the name of an algorithm of the library or of a file, or one of the words that underscores
- * join in it if no other name has that word: tree for double_tree. All entries are checked, also
- * those that are not for this call, so that a typing error shows at the first call. */
+ * An entry for a collective goes before an entry for all; two entries may not be for one size.
+ * A name is the name of an algorithm of the library or of a file, or one of the words that
+ * underscores join in it if no other name has that word: tree for double_tree. All entries are
+ * checked, also those that are not for this call, so that a typing error shows at the first
+ * call. */
 
 #include <stdbool.h>
 #include <stddef.h>

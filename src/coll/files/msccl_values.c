@@ -9,7 +9,8 @@
 
 /* -- Places ------------------------------------------------------------------------ */
 
-/* Where chunk `chunk` of the vector stands in a rank's input or output; TTI_MSCCL_NONE: not there. */
+/* Where chunk `chunk` of the vector stands in a rank's input or output; TTI_MSCCL_NONE: not
+ * there. */
 int32_t tti_msccl_home_of(const struct tti_msccl_emitter *e, int rank, uint8_t buf, int32_t chunk)
 {
 	const struct tti_msccl *m = e->m;

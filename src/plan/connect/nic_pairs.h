@@ -2,13 +2,13 @@
 #ifndef TTI_PLAN_NIC_PAIRS_H
 #define TTI_PLAN_NIC_PAIRS_H
 
-/* The pairs of NICs by which a rank talks to ranks of other nodes, as the channels of a plan say: a
- * message of a channel leaves a node by the NIC that is `out` there, and enters the next node by the
- * NIC that is `in`. Two ranks that follow each other in a ring use the NICs of the rings; other two
- * ranks use those of the trees in which one is the other's parent. Rings come first since long
- * vectors go by them, and a link cannot tell whose message it carries. Where the plan has nothing
- * for one direction, that direction takes the NICs of the other. Ranks that no such channel connects
- * have no pairs.
+/* The pairs of NICs by which a rank talks to ranks of other nodes, as the channels of a plan
+ * say: a message of a channel leaves a node by the NIC that is `out` there, and enters the
+ * next node by the NIC that is `in`. Two ranks that follow each other in a ring use the NICs
+ * of the rings; other two ranks use those of the trees in which one is the other's parent.
+ * Rings come first since long vectors go by them, and a link cannot tell whose message it
+ * carries. Where the plan has nothing for one direction, that direction takes the NICs of the
+ * other. Ranks that no such channel connects have no pairs.
  *
  * A pure function of the plan: the same on all ranks. Threads: any. */
 

@@ -2,9 +2,10 @@
 #ifndef TTI_PLAN_COLOCATED_H
 #define TTI_PLAN_COLOCATED_H
 
-/* Members of a node that are co-located: they share one endpoint, as ranks do whose memory is on one
- * NUMA node. What goes between them loads no link, so the search is of one member for each
- * endpoint, and the others are put beside it afterwards: 64 ranks on two sockets are a search of 2.
+/* Members of a node that are co-located: they share one endpoint, as ranks do whose memory is
+ * on one NUMA node. What goes between them loads no link, so the search is of one member for
+ * each endpoint, and the others are put beside it afterwards: 64 ranks on two sockets are a
+ * search of 2.
  *
  * Owner: the arena. Threads: any may read. */
 

@@ -2,8 +2,9 @@
 #ifndef TTI_PLAN_TOUR_H
 #define TTI_PLAN_TOUR_H
 
-/* The cheapest tour: a Hamiltonian path of least cost through all members (the travelling salesman's
- * problem), which the search of rings asks for again and again, with other prices each time.
+/* The cheapest tour: a Hamiltonian path of least cost through all members (the travelling
+ * salesman's problem), which the search of rings asks for again and again, with other prices
+ * each time.
  *
  *     begin[first] + hop[first][..] + ... + hop[..][last] + end[last]
  *

@@ -186,11 +186,11 @@ struct tti_tune_table {
 /* The defaults and no rules. Never fails, nothing to free. */
 struct tti_tune_table tti_tune_defaults(void);
 
-/* Lines: "constant NAME VALUE", "choose COLLECTIVE UPTO ALGORITHM [ranks N] [reach REACH]" (UPTO:
- * bytes with K, M, G, or inf; or FROM-UPTO, both within; REACH: slots, that is messages, mapped or
- * copied), "reach NAME VALUE" of TTI_REACH_FIGURE_MAP, all or none, "machine TEXT", "version TEXT"; #
- * begins a comment, but not in texts. What a file does not name is as by default.
- * TUTTI_EINVAL with source, line and reason. */
+/* Lines: "constant NAME VALUE", "choose COLLECTIVE UPTO ALGORITHM [ranks N] [reach REACH]"
+ * (UPTO: bytes with K, M, G, or inf; or FROM-UPTO, both within; REACH: slots, that is
+ * messages, mapped or copied), "reach NAME VALUE" of TTI_REACH_FIGURE_MAP, all or none,
+ * "machine TEXT", "version TEXT"; # begins a comment, but not in texts. What a file does not
+ * name is as by default. TUTTI_EINVAL with source, line and reason. */
 TUTTI_CHECKED tutti_status tti_tune_read(const char *text, size_t nbytes, const char *source,
 					 struct tti_tune_table **out);
 TUTTI_CHECKED tutti_status tti_tune_read_file(const char *path, struct tti_tune_table **out);
