@@ -18,7 +18,7 @@
 
 #include "plan/search/search.h"
 
-/* Where a rank lives. Ranks are numbered as in the job. */
+/* The place of a rank. Ranks are numbered as in the job. */
 struct tti_plan_rank {
 	uint32_t node;   /* of the job                                            */
 	uint32_t member; /* its place among the ranks of that node, in order of rank */
@@ -28,14 +28,14 @@ struct tti_plan_rank {
 
 struct tti_plan_node {
 	const char *name; /* of the host; "" if there is one                       */
-	uint32_t kind;    /* nodes of one kind are wired alike and use alike channels */
+	uint32_t kind;    /* nodes of one kind are wired alike and have like channels */
 	uint32_t nranks;
 	uint32_t *ranks; /* in order of rank                                      */
 	uint32_t nnets;
 	const char **nets; /* full names of the NICs in use                        */
 };
 
-/* Through which NIC a channel enters and leaves a node: index into its nets or -1. */
+/* The NICs by which a channel enters and leaves a node: indices into its nets, or -1. */
 struct tti_plan_end {
 	int32_t in, out;
 };
@@ -50,8 +50,9 @@ struct tti_plan_channel {
 	 * each node, as the network reduces). Else NULL. */
 	uint32_t *parent;
 	struct tti_plan_end *ends; /* by node; NULL for one node                   */
-	/* Of one node: by which NICs the hop to each rank, from the one before it or from its
-	 * parent, leaves the node (out) and comes back (in); -1: directly. NULL: all are. */
+	/* For a plan of one node: the NICs by which the hop to each rank, from the rank before
+	 * it or from its parent, leaves the node (out) and comes back (in); -1: it does not.
+	 * NULL: no hop does. */
 	struct tti_plan_end *ways; /* by rank                                      */
 	uint8_t type_intra, type_inter;
 };
@@ -61,8 +62,8 @@ struct tti_plan_pattern {
 	enum tti_cross_nic cross_nic;
 	double total_gbps, bound_gbps;
 	double search_ms;
-	/* Over several nodes trees come in pairs of equal bandwidth, 2k and 2k + 1: a node
-	 * with others below it in the one has none in the other (but for one root). */
+	/* Over several nodes trees come in pairs of equal bandwidth, 2k and 2k + 1: a node that is
+	 * an inner node of one of them is a leaf of the other (but for one root). */
 	struct tti_plan_channel *channels;
 	uint32_t nchannels;
 	const char *limit; /* what limits it, in words: "NIC mlx5_0 of node 0, 12.5 GB/s" */
@@ -75,10 +76,10 @@ struct tti_plan {
 	struct tti_plan_node *nodes;
 	struct tti_plan_pattern *patterns; /* those that there is a way for           */
 	uint32_t npatterns;
-	uint64_t hash; /* of all that ranks must agree on: not of times or texts        */
+	uint64_t hash; /* of all that ranks must agree on: neither times nor texts     */
 };
 
-/* What the job looks like. */
+/* The nodes of a job and the ranks on them. */
 struct tti_job_node {
 	const char *name;
 	const struct tti_routes *routes; /* the same pointer for nodes of one kind      */
@@ -99,13 +100,14 @@ struct tti_plan_config {
 	uint32_t patterns; /* bits, 1 << enum tti_pattern; 0: all that make sense        */
 	enum tti_cross_nic cross_nic;
 	bool both_ways;
-	/* Of each pattern, over all nodes. 0: none; 32, or what it takes if a node has more NICs
-	 * or so few carried over 1 % less. Mirrored rings, and trees over several nodes, come
-	 * in pairs: one pair at least. */
+	/* For each pattern, over all nodes. 0: no minimum; a maximum of 32, or more if a node has
+	 * more NICs, or if 32 carried over 1 % less. Mirrored rings, and trees over several nodes,
+	 * come in pairs: at least one pair. */
 	uint32_t min_channels, max_channels;
 	double budget_ms; /* of each search; 0: its default          */
-	/* By pattern: the channels in each node, known from elsewhere, and none is searched
-	 * for; NULL for patterns not to be planned. Of nodes of one kind. NULL: searched. */
+	/* By pattern: the channels in each node, if they are known, so that none are searched
+	 * for; NULL for patterns that are not to be planned. All nodes must be of one kind.
+	 * NULL: search. */
 	struct tti_local *const *given;
 };
 
@@ -116,7 +118,8 @@ TUTTI_CHECKED tutti_status tti_plan_make(const struct tti_plan_job *job,
 					 struct tti_plan **out);
 void tti_plan_free(struct tti_plan *plan);
 
-/* Two trees over the nodes, each of which carries half: of one shape inside the nodes. */
+/* Whether trees of a pattern come in pairs: two trees over the nodes that carry half each, and are
+ * alike inside the nodes. */
 static inline bool tti_trees_in_pairs(enum tti_pattern pattern, uint32_t nnodes)
 {
 	return nnodes > 1 && (pattern == TTI_PATTERN_TREE || pattern == TTI_PATTERN_BALANCED_TREE ||
@@ -131,14 +134,14 @@ const char *tti_plan_bare_name(const char *name);
 /* The rank before ranks[place] in a ring, or its parent; UINT32_MAX: none. */
 uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place);
 
-/* What the channels add up to. Each is rounded down; what is only that is not missing from the
- * bound. */
+/* The bandwidths of all channels, added up. Each is rounded down; a difference to the bound that
+ * comes from rounding alone is not counted. */
 double tti_plan_total(const struct tti_plan_pattern *pattern);
 
 const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 						enum tti_pattern pattern);
 
-/* The trees that carry most, which are those that are run; NULL: there are none. */
+/* The trees that carry most, which are the ones that run; NULL: there are none. */
 const struct tti_plan_pattern *tti_plan_best_trees(const struct tti_plan *plan);
 
 /* Each channel visits every rank once and is connected, ends are NICs that exist, trees
@@ -153,10 +156,10 @@ TUTTI_CHECKED tutti_status tti_plan_json(const struct tti_plan *plan, struct tti
 TUTTI_CHECKED tutti_status tti_plan_read(const char *text, size_t nbytes, const char *source,
 					 struct tti_plan **out);
 
-/* The same status, and the last error text with the source of the plan before it. */
+/* Put the source of the plan before the last error text; returns the status. */
 TUTTI_CHECKED tutti_status tti_plan_name_source(tutti_status status, const char *source);
 
-/* Of what ranks must agree on. */
+/* A hash of what ranks must agree on. */
 uint64_t tti_plan_hash(const struct tti_plan *plan);
 /* The first difference of two plans in words; false: none that ranks must agree on. */
 bool tti_plan_differ(const struct tti_plan *a, const struct tti_plan *b, char *why, size_t size);

@@ -12,10 +12,10 @@
 #define ANY_RANKS INT32_MAX
 #define ANY_BYTES SIZE_MAX
 
-/* CROWDED: more ranks than cores; OWN_CORES: not so. COPIED: the kernel copies the buffers,
- * and each rank has a core; COPIED_CROWDED: it has not. What their rows do not decide is
+/* OVERSUBSCRIBED: more ranks than cores; OWN_CORES: not so. COPIED: the kernel copies the buffers,
+ * and each rank has a core; COPIED_OVERSUBSCRIBED: it has not. What their rows do not decide is
  * decided as for any one host. */
-enum where { ONE_HOST, CROWDED, OWN_CORES, COPIED, COPIED_CROWDED };
+enum where { ONE_HOST, OVERSUBSCRIBED, OWN_CORES, COPIED, COPIED_OVERSUBSCRIBED };
 
 /* For one host. The first row that fits is taken. If TUTTI_ALGO excludes what it names, the
  * search goes on, so the last rows of a collective are also its second choices. */
@@ -27,7 +27,8 @@ struct rule {
 	const char *algorithm;
 	/* COPIED: the kernel must save so much beside slots, as their rates are here, for each
 	 * rank that a rank copies from, since calls into one process wait for each other.
-	 * COPIED_CROWDED: in all, since ranks that share a core do not call at the same time. */
+	 * COPIED_OVERSUBSCRIBED: in all, since ranks that share a core do not call at the same
+	 * time. */
 	double least_us;
 };
 
@@ -43,14 +44,14 @@ static const struct rule rules[] = {
 	{ TUTTI_BROADCAST, COPIED, ANY_RANKS, 8 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_GATHER, COPIED, ANY_RANKS, 32 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_TO_ALL, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },
-	{ TUTTI_ALL_GATHER, COPIED_CROWDED, 4, 8 * MIB, "memory", 4.2 },
-	{ TUTTI_ALL_TO_ALL, COPIED_CROWDED, 4, 8 * MIB, "memory", 4.2 },
+	{ TUTTI_ALL_GATHER, COPIED_OVERSUBSCRIBED, 4, 8 * MIB, "memory", 4.2 },
+	{ TUTTI_ALL_TO_ALL, COPIED_OVERSUBSCRIBED, 4, 8 * MIB, "memory", 4.2 },
 	/* In shared memory: a fan-out is one write, an n-ary reduction one pass, so
 	 * one hop beats all that saves messages, until n^2 slots are too many. */
 	/* One hop in place of two is worth more bytes where a hop is a change of process. */
-	{ TUTTI_ALL_REDUCE, CROWDED, 4, 32 * KIB, "exchange", 0 },
-	{ TUTTI_ALL_REDUCE, CROWDED, 8, 16 * KIB, "exchange", 0 },
-	{ TUTTI_ALL_REDUCE, CROWDED, 16, 8 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, OVERSUBSCRIBED, 4, 32 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, OVERSUBSCRIBED, 8, 16 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, OVERSUBSCRIBED, 16, 8 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 2, 64 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 4, 16 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 8, 8 * KIB, "exchange", 0 },
@@ -156,14 +157,14 @@ static bool applies(const struct rule *rule, const struct tti_choice_input *inpu
 	switch (rule->where) {
 	case ONE_HOST:
 		return true;
-	case CROWDED:
+	case OVERSUBSCRIBED:
 		return input->oversubscribed;
 	case OWN_CORES:
 		return !input->oversubscribed;
 	case COPIED:
 		return input->reach == TTI_REACH_COPIED && !input->oversubscribed &&
 		       saved_us(input) >= rule->least_us * (input->n - 1);
-	case COPIED_CROWDED:
+	case COPIED_OVERSUBSCRIBED:
 		return input->reach == TTI_REACH_COPIED && input->oversubscribed &&
 		       saved_us(input) >= rule->least_us;
 	}

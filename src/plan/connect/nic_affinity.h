@@ -2,10 +2,10 @@
 #ifndef TTI_PLAN_NIC_AFFINITY_H
 #define TTI_PLAN_NIC_AFFINITY_H
 
-/* NICs for the ranks of each node: which of them a rank should use first, so that none
- * carries more than its part, ranks are near theirs, and partners on two nodes (those of
- * one place among the ranks of their nodes) are on one rail. The best of all assignments
- * of one NIC to each rank, by what comes first in this list:
+/* NIC affinity: which NIC each rank of a node should use first, so that no NIC carries more
+ * than its part, ranks are near their NICs, and partners on two nodes (ranks of one place
+ * among the ranks of their nodes) are on one rail. It is the best of all assignments of one
+ * NIC to each rank, by these criteria in their order:
  *
  *     load    a NIC's k-th rank finds the load k / its GB/s; those of all ranks, from the
  *             highest to the lowest, are lexicographically least: the worst is least
@@ -29,15 +29,15 @@ struct tti_nic_affinity_node {
 	uint32_t nranks;
 	const uint32_t *nets; /* NETs of the graph                              */
 	uint32_t nnets;
-	/* What is equal where two NICs are on one network, 0: unknown; NULL: none is known.
-	 * Where it is not known of all NICs of two nodes, or they have none in common, those
-	 * of one place in the lists are on one rail. */
+	/* Equal for two NICs on one network; 0: unknown; NULL: none is known. If it is not
+	 * known for all NICs of two nodes, or they have no value in common, NICs of one place
+	 * in the lists are on one rail. */
 	const uint64_t *rail;
 };
 
-/* order_out[node][rank * nnets + k]: as index into its nets, the NIC that a rank should use
- * k-th: its own, then by distance, those as near in turn from its own on. NULL for a node
- * without NICs. */
+/* order_out[node][rank * nnets + k]: the NIC that a rank should use k-th, as index into the node's
+ * nets: first its own, then the others by distance, and NICs of one distance in turn from its own
+ * on. NULL for a node without NICs. */
 TUTTI_CHECKED tutti_status tti_nic_affinity_assign(const struct tti_nic_affinity_node *nodes,
 						   uint32_t nnodes, struct tti_arena *arena,
 						   uint32_t ***order_out);

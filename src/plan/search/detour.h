@@ -2,18 +2,18 @@
 #ifndef TTI_PLAN_DETOUR_H
 #define TTI_PLAN_DETOUR_H
 
-/* Hops inside a node that leave it by one NIC and come back by another. Where two halves
- * of a machine hang together by slow links, the network between their NICs is one more:
+/* Detours: hops inside a node that leave it by one NIC and come back by another. If two halves
+ * of a machine are joined by slow links, the network between their NICs is one more link:
  *
  *     GPU3 ── switch ── NIC a ══ cable ══╗
  *       │                                ╠═ network
  *     GPU4 ── switch ── NIC b ══ cable ══╝
  *
- * Only a node alone in the world does so: of several, NICs are for what leads to the
- * others. Only between GPUs that nothing links but ways over CPUs: a network is shared
- * with others, and no way to add to NVLinks or a switch. Never back by the NIC, or
- * port, that it left by: switches do not send a frame back where it came from. Only
- * between NICs on one fabric (loads.h).
+ * Only a job of one node has detours: in a job of several nodes the NICs carry what goes to
+ * the others. A detour joins only GPUs that no path but those over CPUs joins, as the network
+ * is shared with others and would add little to NVLinks or a switch. It never comes back by
+ * the NIC, or port, that it left by, as switches do not send a frame back where it came from.
+ * Both NICs are on one fabric (loads.h).
  *
  * A hop of a tree takes the same two NICs up as down.
  *
@@ -24,8 +24,8 @@
 struct tti_pool;
 struct tti_column;
 
-/* Of a hop over NICs, beside those to and from them (struct tti_hop.far): worse than any
- * way over CPUs, there and back, as the network is shared with others. */
+/* The `far` (struct tti_hop) of a detour, beside that of the hops to and from its NICs: more than
+ * any path over CPUs, there and back, as the network is shared with others. */
 #define TTI_DETOUR_FAR 8
 
 /* How many of `nnets` NICs (nets[] of members) hops inside a node alone may take: all, or

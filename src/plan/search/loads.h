@@ -2,10 +2,10 @@
 #ifndef TTI_PLAN_LOADS_H
 #define TTI_PLAN_LOADS_H
 
-/* Who takes part inside a node, and what traffic between any two of them costs:
- * which links it loads, and how much of them. What cannot be told apart by any
- * choice of the search is not in here, so the search sees a small matrix of hops
- * and a vector of capacities.
+/* The members inside a node, and the cost of traffic between any two of them:
+ * which links it loads, and how much. All that no choice of the search could
+ * tell apart is left out, so the search sees a small matrix of hops and a vector of
+ * capacities.
  *
  * Owner: tti_loads_free(); the routes must outlive it. Threads: any may read. */
 
@@ -14,7 +14,7 @@
 #include "util/arena.h"
 
 /* The members of one node: endpoints in the order of its ranks, and the NICs that
- * may be used: channels end at them, or in a node that is alone hops go over them
+ * may be used: channels end at them, or, in a job of one node, hops go over them
  * (detour.h). Arrays are the caller's. */
 struct tti_members {
 	const struct tti_routes *routes;

@@ -46,7 +46,7 @@ void tti_lp_ban(struct tti_lp *lp, uint32_t column, bool banned);
 /* The optimum over the columns there are. TUTTI_EINTERNAL: the solver gave up, or
  * a column loads nothing and so is unlimited. */
 TUTTI_CHECKED tutti_status tti_lp_solve(struct tti_lp *lp, double *value_out);
-/* Of the last solve: x of each column, price >= 0 of each row. Borrowed. */
+/* The last solution: x of each column, price >= 0 of each row. Borrowed. */
 const double *tti_lp_weights(const struct tti_lp *lp);
 const double *tti_lp_prices(const struct tti_lp *lp);
 

@@ -2,8 +2,8 @@
 #ifndef TTI_PLAN_SCORE_H
 #define TTI_PLAN_SCORE_H
 
-/* Which of two sets of channels is the better one. Bandwidth comes first, but many sets carry
- * about as much, and then, in this order,
+/* The score of a set of channels, to tell the better one of two sets. Bandwidth comes first, but
+ * many sets carry about as much; then these decide, in this order:
  *
  *     far        what goes through host memory or over a socket's links is to be little:
  *                it takes memory bandwidth and a CPU's links from all others; first the
@@ -33,8 +33,8 @@ struct tti_score {
 	double hops; /* the sum over all hops of GB/s times links                    */
 };
 
-/* Whether a is better than b. Whatever has `least` GB/s has enough; of those that have less,
- * the one with more is better. */
+/* Whether a is better than b. A set with `least` GB/s has enough; of sets with less, the one with
+ * more is better. */
 bool tti_score_better(const struct tti_score *a, const struct tti_score *b, double least);
 
 #endif

@@ -2,18 +2,18 @@
 #ifndef TTI_PLAN_SEARCH_H
 #define TTI_PLAN_SEARCH_H
 
-/* Inside one node: which channels carry most together, and how much more any others
- * could. A channel is one way to run a pattern (a ring in some order, a tree of some
+/* The search inside one node: which channels carry most together, and how much more any others
+ * could. A channel runs a pattern in one way (a ring in some order, a tree of some
  * shape, through some NICs) at some bandwidth; channels of unequal bandwidth share
- * every link. The best set of them is a packing:
+ * every link. The best set of channels is a packing:
  *
  *     maximise the sum of bandwidths, no link over its capacity
  *
  * over all channels that exist: far too many to list, so they are generated (Dantzig
- * and Wolfe; Gilmore and Gomory, 1961). A linear program over the channels at hand
- * gives each link a price; the cheapest channel at these prices (tour.h, arbor.h) is
- * added if it costs less than it brings; if none does, the packing is optimal. If the
- * cheapest is only known not to cost less than some c < 1, no packing at all exceeds
+ * and Wolfe; Gilmore and Gomory, 1961). A linear program over the channels so far
+ * gives each link a price. The cheapest channel at these prices (tour.h, arbor.h) is
+ * added if it costs less than it brings; if it does not, the packing is optimal. If all that
+ * is known is that no channel costs less than some c < 1, no packing exceeds
  * value / c: that is the bound, and the gap.
  *
  * Deterministic. Owner: tti_local_free(). Threads: any, each its own. */
@@ -22,8 +22,8 @@
 #include "plan/search/pattern.h"
 #include "plan/search/score.h"
 
-/* Through which NICs a ring may go. Alone in the world AUTO and ANY allow hops over
- * NICs, of trees too; the others do not, as those lead from one NIC to another. */
+/* The NICs that a ring may use. In a job of one node AUTO and ANY allow hops over NICs, also in
+ * trees; the others do not, as such hops lead from one NIC to another. */
 enum tti_cross_nic {
 	TTI_CROSS_AUTO = -1, /* that with the best score (score.h)                 */
 	TTI_CROSS_SAME = 0,  /* out where it came in: stays on its rail            */
@@ -32,7 +32,7 @@ enum tti_cross_nic {
 			       * alternate between the two keep both on their rails  */
 };
 
-/* Where nobody says how many channels there may be. */
+/* The most channels, unless the caller says how many. */
 #define TTI_MOST_CHANNELS 32
 
 struct tti_local_config {
@@ -49,7 +49,7 @@ struct tti_local_config {
 
 #define TTI_NO_NET UINT32_MAX
 
-/* By which NICs a hop leaves the node and comes back (detour.h); TTI_NO_NET: directly. */
+/* The NICs by which a hop leaves the node and comes back (detour.h); TTI_NO_NET: it does not. */
 struct tti_way {
 	uint32_t out, in; /* of members->nets */
 };

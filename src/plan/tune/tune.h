@@ -13,15 +13,15 @@
  * largest, is a few numbers (struct tti_tune_terms) in units of the vector of S bytes:
  *
  *     latency = call + near_hops * near + far_hops * far
- *             + crowd * (near_messages * line + far_messages * message)
- *     cpu     = crowd * S * (read / cross + written / copy + touched / memory
+ *             + ranks_a_core * (near_messages * line + far_messages * message)
+ *     cpu     = ranks_a_core * S * (read / cross + written / copy + touched / memory
  *                            + socket / socket_gbps)
  *     time    = latency + max(cpu, S * wire / node + gaps) + slices under way
  *
  * which is the LogGP model (Alexandrov, Ionescu, Schauser and Scheiman, SPAA 1995): hops
  * are its L, messages its o, the rates its G; what the busiest rank does one thing after
- * the other adds up, the wire works beside it. crowd is the number of ranks that share a
- * core; `gaps` what the wire waits where a round begins only when the one before is over,
+ * the other adds up, the wire works beside it. ranks_a_core is the number of ranks that
+ * share a core; `gaps` what the wire waits where a round begins only when the one before is over,
  * block after block; many senders to one cost it something, too (node * many_to_one).
  * `memory` is the cache's rate while all buffers of a node fit into its caches, and
  * for what does not fit the node's memory, which all its ranks share. A message that fits
@@ -128,7 +128,7 @@ bool tti_tune_algo_find(const char *name, enum tti_tune_algo *out);
 
 /* -- The machine ------------------------------------------------------------------- */
 
-/* What the model knows of a job. */
+/* A job, as the model of times knows it. */
 struct tti_tune_machine {
 	uint32_t n, nnodes;
 	uint32_t most, least; /* ranks of the node with most, with least                         */
@@ -167,7 +167,7 @@ struct tti_tune_rule {
 	size_t from, upto; /* SIZE_MAX: any */
 	enum tti_tune_algo algo;
 	uint32_t ranks; /* so many, on one host; 0: any, anywhere */
-	/* Where all ranks reach each other's buffers so; by slots it is as if they did not. */
+	/* How all ranks must reach each other's buffers; slots: as if they did not. */
 	enum tti_reach reach;
 };
 bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll, size_t nbytes,
@@ -179,7 +179,7 @@ struct tti_tune_table {
 	struct tti_tune_rule *rules;
 	uint32_t nrules;
 	struct tti_reach_figures figures; /* of ordinary memory here; zeroed: not measured */
-	/* What was measured says where and by what (tune_path.h); "": does not. */
+	/* The machine and the version that measured it (tune_path.h); "": not said. */
 	char machine[160], version[32];
 };
 
@@ -199,7 +199,7 @@ void tti_tune_table_free(struct tti_tune_table *table);
 const char *tti_tune_reach_name(enum tti_reach reach);
 /* The lines "reach"; nothing if it was not measured. */
 void tti_tune_write_reach(const struct tti_reach_figures *measured, struct tti_strbuf *out);
-/* Of what ranks must agree on: all constants, figures and rules. */
+/* A hash of what ranks must agree on: all constants, figures and rules. */
 uint64_t tti_tune_hash(const struct tti_tune_table *table);
 
 #endif

@@ -2,8 +2,9 @@
 #ifndef TTI_PLAN_TUNE_HOST_H
 #define TTI_PLAN_TUNE_HOST_H
 
-/* What the counts of algorithms in host memory are made of (tune_host.c has those of what
- * ranks share, tune_host_personal.c those of what is each rank's own). Pure. Threads: any. */
+/* The terms of algorithms in host memory: tune_host.c has those of data that ranks share,
+ * tune_host_personal.c those of personalized communication, where each rank's data is its own.
+ * Pure. Threads: any. */
 
 #include "plan/tune/tune_terms.h"
 

@@ -10,10 +10,10 @@
 
 /* What the constants are for this machine. */
 struct rates {
-	double crowd;     /* ranks that share a core                              */
-	double near, far; /* us of a hop                                          */
-	double read;      /* us a byte, of slots; some of the peers share the core */
-	double copy;      /* us a byte                                            */
+	double ranks_a_core; /* ranks that share a core                              */
+	double near, far;    /* us of a hop                                          */
+	double read;         /* us a byte, of slots; some of the peers share the core */
+	double copy;         /* us a byte                                            */
 	double memory;
 	double socket, wire;
 };
@@ -28,22 +28,22 @@ static struct rates rates_of(const struct tti_tune_constants *c,
 {
 	const double p = machine->most, cores = machine->cores > 0 ? machine->cores : p;
 	const double sharers = fmax(1, p / cores), turn = sharers > 1 ? sharers * c->yield_us : 0;
-	const double crowd = t->busy > 0 ? fmax(1, t->busy / cores) : sharers;
+	const double ranks_a_core = t->busy > 0 ? fmax(1, t->busy / cores) : sharers;
 	const double wake = sharers > 1 ? sharers * c->wake_us : 0;
-	const double crossing = p > 1 ? fmax(0, (p - crowd) / (p - 1)) : 0;
+	const double crossing = p > 1 ? fmax(0, (p - ranks_a_core) / (p - 1)) : 0;
 	const double node_memory =
 		machine->node_memory_gbps > 0 ? machine->node_memory_gbps : c->node_memory_gbps;
 	const double wire = machine->node_gbps > 0 ? machine->node_gbps : c->node_net_gbps;
 
 	return (struct rates){
-		.crowd = crowd,
+		.ranks_a_core = ranks_a_core,
 		.near = c->line_us + turn,
 		.far = c->tcp_hop_us + c->wire_us + wake,
-		.read = crowd * (crossing * per_byte(c->cross_gbps) +
-				 (1 - crossing) * per_byte(c->copy_gbps)),
-		.copy = crowd * per_byte(c->copy_gbps),
-		.memory = fmax(crowd * per_byte(c->memory_gbps), p * per_byte(node_memory)),
-		.socket = crowd * per_byte(c->socket_gbps),
+		.read = ranks_a_core * (crossing * per_byte(c->cross_gbps) +
+					(1 - crossing) * per_byte(c->copy_gbps)),
+		.copy = ranks_a_core * per_byte(c->copy_gbps),
+		.memory = fmax(ranks_a_core * per_byte(c->memory_gbps), p * per_byte(node_memory)),
+		.socket = ranks_a_core * per_byte(c->socket_gbps),
 		.wire = per_byte(t->senders > 1 ? wire * c->many_to_one : wire),
 	};
 }
@@ -58,7 +58,7 @@ static double latency(const struct tti_tune_constants *c, const struct rates *ra
 	const double far_more = fmax(0, t->far_messages - 2 * far_hops);
 
 	return c->call_us + t->near_hops * rates->near + t->far_hops * rates->far +
-	       rates->crowd * (near_more * c->line_us + far_more * c->tcp_message_us);
+	       rates->ranks_a_core * (near_more * c->line_us + far_more * c->tcp_message_us);
 }
 
 /* The user's buffers: as cached ones as far as those of a node fit into its caches. */
@@ -81,7 +81,7 @@ static double slots(const struct tti_tune_constants *c, const struct rates *rate
 	const double near = chunk > c->inline_bytes ? fmax(1, chunk / c->slot_bytes) : 0;
 	const double far = fmax(0, chunk / c->tcp_slot_bytes - 1);
 
-	return rates->crowd *
+	return rates->ranks_a_core *
 	       (t->near_messages * near * c->slot_us + t->far_messages * far * c->tcp_message_us);
 }
 

@@ -2,8 +2,8 @@
 #ifndef TTI_PLAN_TUNE_PATH_H
 #define TTI_PLAN_TUNE_PATH_H
 
-/* Where what was measured on a machine is kept (`tutti tune`), and when it may be used: a
- * tune file that says which machine and which version of Tutti it is of, and both are these.
+/* The path of the tune file that has what `tutti tune` measured on a machine. The file may be used
+ * if the machine and the version of Tutti that it names are these.
  * Threads: any. */
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #ifndef TTI_PLAN_TUNE_TERMS_H
 #define TTI_PLAN_TUNE_TERMS_H
 
-/* What an algorithm does, in numbers that say nothing of speed: private to the model
+/* The terms of an algorithm: what it does, in numbers that are free of speed. Private to the model
  * (tune.h) and its tests. Threads: any. */
 
 #include "plan/tune/tune.h"
