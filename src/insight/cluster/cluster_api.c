@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "insight/cluster/cluster_report.h"
+#include "insight/print/print_words.h"
 #include "tutti/insight.h"
 
 #include <stdlib.h>
@@ -89,8 +90,5 @@ tutti_status tutti_cluster_print(tutti_cluster_t handle, int json, char **out)
 	if (status == TUTTI_OK)
 		status = json ? tti_cluster_print_json(cluster, &text)
 			      : tti_cluster_print(cluster, &text);
-	if (status == TUTTI_OK)
-		*out = tti_strbuf_take(&text);
-	tti_strbuf_release(&text);
-	return status;
+	return tti_print_take(status, &text, "printing a cluster", out);
 }

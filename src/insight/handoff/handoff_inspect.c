@@ -3,6 +3,7 @@
 
 #include "insight/handoff/handoff_report.h"
 #include "insight/plan/job.h"
+#include "insight/print/print_words.h"
 #include "insight/topo/inspect.h"
 #include "plan/handoff/handoff.h"
 #include "tutti/insight.h"
@@ -205,12 +206,7 @@ tutti_status tutti_handoff_plan_print(tutti_handoff_plan_t plan, tutti_plan_form
 		st = tti_handoff_dot(&plan->handoff, plan->plan, (double)nbytes, &buf);
 	else
 		st = tti_fail(TUTTI_EINVAL, "there is no format %d of a handoff", (int)format);
-	if (st != TUTTI_OK) {
-		tti_strbuf_release(&buf);
-		return st;
-	}
-	*out = tti_strbuf_take(&buf);
-	return *out ? TUTTI_OK : no_memory();
+	return tti_print_take(st, &buf, "printing a handoff", out);
 }
 
 tutti_status tutti_handoff_plan_get(tutti_handoff_plan_t plan, size_t nbytes,

@@ -35,4 +35,12 @@ TUTTI_CHECKED tutti_status tti_explain_loads(const struct tti_job_node *node,
 					     const struct tti_routes *routes, bool nets,
 					     struct tti_loads **out);
 
+/* A lower price of a link counts as none. */
+#define TTI_LEAST_PRICE 1e-7
+/* The names of a member and of a NIC. */
+const char *tti_explain_member(const struct tti_explain *explain, uint32_t member);
+const char *tti_explain_net(const struct tti_explain *explain, uint32_t net);
+/* Whether a hop puts load on a row. */
+bool tti_explain_needs(const struct tti_explain *explain, const struct tti_hop *hop, uint32_t row);
+
 #endif

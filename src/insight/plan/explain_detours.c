@@ -10,19 +10,13 @@
 /* Hops of a node alone that go over the network: which, why not directly, what each NIC
  * carries, and what is left without. */
 
-#define MOST_HOPS   8
-#define LEAST_PRICE 1e-7
+#define MOST_HOPS 8
 
 struct detour {
 	uint32_t from, to;
 	struct tti_way way;
 	double gbps;
 };
-
-static const char *node_name(const struct tti_explain *explain, uint32_t node)
-{
-	return explain->loads->routes->paths->graph->nodes[node].full_name;
-}
 
 /* -- Which hops ----------------------------------------------------------------------- */
 
@@ -75,21 +69,13 @@ static uint32_t find_detours(const struct tti_explain *explain, struct detour *d
 
 /* -- Sentences ------------------------------------------------------------------------ */
 
-static bool loads_row(const struct tti_explain *explain, const struct tti_hop *hop, uint32_t row)
-{
-	for (uint32_t i = hop->first; i < hop->first + hop->n; i++)
-		if (explain->loads->loads[i].row == row)
-			return true;
-	return false;
-}
-
 /* The dearest link of the direct way that the way over NICs spares; UINT32_MAX: none has a
  * price. */
 static uint32_t spared(const struct tti_explain *explain, const struct detour *one)
 {
 	const struct tti_loads *loads = explain->loads;
 	const struct tti_hop *hop = tti_hop(loads, one->from, one->to);
-	double most = LEAST_PRICE;
+	double most = TTI_LEAST_PRICE;
 	uint32_t best = UINT32_MAX;
 
 	for (uint32_t i = hop->first; i < hop->first + hop->n; i++) {
@@ -97,8 +83,8 @@ static uint32_t spared(const struct tti_explain *explain, const struct detour *o
 		const double cost = (double)loads->loads[i].amount * explain->search->price[row];
 
 		if (cost <= most ||
-		    loads_row(explain, tti_hop_out(loads, one->way.out, one->from), row) ||
-		    loads_row(explain, tti_hop_in(loads, one->way.in, one->to), row))
+		    tti_explain_needs(explain, tti_hop_out(loads, one->way.out, one->from), row) ||
+		    tti_explain_needs(explain, tti_hop_in(loads, one->way.in, one->to), row))
 			continue;
 		most = cost;
 		best = row;
@@ -117,10 +103,8 @@ static void say_detour(const struct tti_explain *explain, const struct detour *o
 	tti_gbps_words((double)direct->bw_gbps, alone);
 	tti_strbuf_addf(
 		explain->out, "    %s to %s, %s GB/s, by %s and %s; directly (%s, %s alone)",
-		node_name(explain, loads->nodes[one->from]),
-		node_name(explain, loads->nodes[one->to]), gbps,
-		node_name(explain, loads->nets[one->way.out]),
-		node_name(explain, loads->nets[one->way.in]),
+		tti_explain_member(explain, one->from), tti_explain_member(explain, one->to), gbps,
+		tti_explain_net(explain, one->way.out), tti_explain_net(explain, one->way.in),
 		tti_words_path_type(loads->routes->paths->graph, (enum tti_path_type)direct->type),
 		alone);
 	if (row == UINT32_MAX) {
@@ -144,8 +128,7 @@ static void say_nets(const struct tti_explain *explain, const struct detour *det
 		}
 		tti_gbps_words(out, out_text);
 		tti_gbps_words(in, in_text);
-		tti_strbuf_addf(explain->out, "    %s",
-				node_name(explain, explain->loads->nets[net]));
+		tti_strbuf_addf(explain->out, "    %s", tti_explain_net(explain, net));
 		if (out + in > 0)
 			tti_strbuf_addf(explain->out, " takes %s out and %s in\n", out_text,
 					in_text);

@@ -16,7 +16,6 @@
 #define MOST_GROUPS   6
 #define MOST_WHAT_IFS 4
 #define LEAST_SHARE   0.002
-#define LEAST_PRICE   1e-7
 
 struct group {
 	uint32_t row; /* the first of them */
@@ -62,7 +61,7 @@ static uint32_t find_groups(const struct tti_explain *explain, struct group *gro
 	for (uint32_t row = 0; row < search->nrows; row++) {
 		uint32_t at = 0;
 
-		if (search->price[row] < LEAST_PRICE)
+		if (search->price[row] < TTI_LEAST_PRICE)
 			continue;
 		while (at < n && !(are_alike(explain, groups[at].row, row) &&
 				   same_price(explain, groups[at].row, row)))
@@ -78,28 +77,14 @@ static uint32_t find_groups(const struct tti_explain *explain, struct group *gro
 
 /* -- Who crosses a link --------------------------------------------------------------- */
 
-static const char *member_name(const struct tti_explain *explain, uint32_t member)
-{
-	const struct tti_loads *loads = explain->loads;
-
-	return loads->routes->paths->graph->nodes[loads->nodes[member]].full_name;
-}
-
-static bool loads_row(const struct tti_explain *explain, const struct tti_hop *hop, uint32_t row)
-{
-	for (uint32_t i = hop->first; i < hop->first + hop->n; i++)
-		if (explain->loads->loads[i].row == row)
-			return true;
-	return false;
-}
-
 static bool way_loads_row(const struct tti_explain *explain, const struct tti_channel *channel,
 			  uint32_t from, uint32_t to, uint32_t row)
 {
 	const struct tti_hop *hops[2];
 	const uint32_t n = tti_way_hops(explain->loads, channel->way, from, to, hops);
 
-	return loads_row(explain, hops[0], row) || (n > 1 && loads_row(explain, hops[1], row));
+	return tti_explain_needs(explain, hops[0], row) ||
+	       (n > 1 && tti_explain_needs(explain, hops[1], row));
 }
 
 /* The first hop between members that needs a row. */
@@ -154,8 +139,8 @@ static void say_who(const struct tti_explain *explain, uint32_t row)
 
 		if (!crosses(explain, channel, row, &from, &to))
 			continue;
-		tti_strbuf_addf(explain->out, "; %s to %s goes over it", member_name(explain, from),
-				member_name(explain, to));
+		tti_strbuf_addf(explain->out, "; %s to %s goes over it",
+				tti_explain_member(explain, from), tti_explain_member(explain, to));
 		say_way(explain, channel, from, to);
 		return;
 	}

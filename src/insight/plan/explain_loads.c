@@ -51,3 +51,25 @@ tutti_status tti_explain_loads(const struct tti_job_node *node, const struct tti
 	tti_arena_release(&arena);
 	return st;
 }
+
+const char *tti_explain_member(const struct tti_explain *explain, uint32_t member)
+{
+	const struct tti_loads *loads = explain->loads;
+
+	return loads->routes->paths->graph->nodes[loads->nodes[member]].full_name;
+}
+
+const char *tti_explain_net(const struct tti_explain *explain, uint32_t net)
+{
+	const struct tti_loads *loads = explain->loads;
+
+	return loads->routes->paths->graph->nodes[loads->nets[net]].full_name;
+}
+
+bool tti_explain_needs(const struct tti_explain *explain, const struct tti_hop *hop, uint32_t row)
+{
+	for (uint32_t i = hop->first; i < hop->first + hop->n; i++)
+		if (explain->loads->loads[i].row == row)
+			return true;
+	return false;
+}

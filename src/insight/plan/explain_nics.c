@@ -6,22 +6,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-#define LEAST_PRICE 1e-7
-
-static const char *net_name(const struct tti_explain *explain, uint32_t net)
-{
-	const struct tti_loads *loads = explain->loads;
-
-	return loads->routes->paths->graph->nodes[loads->nets[net]].full_name;
-}
-
-static const char *member_name(const struct tti_explain *explain, uint32_t member)
-{
-	const struct tti_loads *loads = explain->loads;
-
-	return loads->routes->paths->graph->nodes[loads->nodes[member]].full_name;
-}
-
 static const char *type_name(const struct tti_explain *explain, uint8_t type)
 {
 	return tti_words_path_type(explain->loads->routes->paths->graph, (enum tti_path_type)type);
@@ -66,7 +50,7 @@ static void say_nearest(const struct tti_explain *explain, uint32_t net, bool na
 	tti_strbuf_addf(explain->out, "; nearest (%s):", type_name(explain, least));
 	for (uint32_t i = 0; i < loads->n; i++)
 		if (tti_hop_in(loads, net, i)->type == least && ++count <= 4)
-			tti_strbuf_addf(explain->out, " %s", member_name(explain, i));
+			tti_strbuf_addf(explain->out, " %s", tti_explain_member(explain, i));
 	if (count > 4)
 		tti_strbuf_addf(explain->out, " and %u more", count - 4);
 	tti_strbuf_add(explain->out, "\n");
@@ -124,10 +108,10 @@ static void say_idle(const struct tti_explain *explain, uint32_t net)
 	const double out = cheapest(explain, explain->loads->out, net, &out_row);
 	char link[TTI_LINK_WORDS];
 
-	tti_strbuf_addf(explain->out, "    %s is idle: ", net_name(explain, net));
+	tti_strbuf_addf(explain->out, "    %s is idle: ", tti_explain_net(explain, net));
 	if (!isfinite(in) || !isfinite(out)) {
 		tti_strbuf_add(explain->out, "nothing leads to it\n");
-	} else if (in + out < LEAST_PRICE) {
+	} else if (in + out < TTI_LEAST_PRICE) {
 		tti_strbuf_add(explain->out,
 			       "the ways to it are free, but the links between the members are "
 			       "full: a channel through it would only take from others\n");
@@ -188,10 +172,10 @@ static tutti_status say_all_nets(const struct tti_explain *explain)
 			said |= same_use(explain, other, net);
 		if (said)
 			continue;
-		names[n++] = net_name(explain, net);
+		names[n++] = tti_explain_net(explain, net);
 		for (uint32_t other = net + 1; other < nnets; other++)
 			if (same_use(explain, net, other))
-				names[n++] = net_name(explain, other);
+				names[n++] = tti_explain_net(explain, other);
 		say_nets(explain, names, n, net);
 	}
 	tti_free(names);
@@ -231,7 +215,7 @@ static tutti_status say_far(const struct tti_explain *explain)
 
 		if (hop->type <= TTI_PATH_P2C)
 			continue;
-		names[n++] = member_name(explain, member);
+		names[n++] = tti_explain_member(explain, member);
 		if (!worst || hop->type > worst->type ||
 		    (hop->type == worst->type && hop->bw_gbps < worst->bw_gbps)) {
 			worst = hop;
@@ -243,7 +227,8 @@ static tutti_status say_far(const struct tti_explain *explain)
 		tti_strbuf_add(explain->out, "    no NIC is near ");
 		tti_words_names(names, n, explain->out);
 		tti_strbuf_addf(explain->out, ": at worst %s, over %s, %s GB/s\n",
-				net_name(explain, nearest), type_name(explain, worst->type), gbps);
+				tti_explain_net(explain, nearest), type_name(explain, worst->type),
+				gbps);
 	}
 	tti_free(names);
 	return TUTTI_OK;

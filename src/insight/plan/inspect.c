@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "insight/plan/domains.h"
+#include "insight/print/print_words.h"
 #include "insight/topo/inspect.h"
 #include "util/error.h"
 #include "util/file.h"
@@ -368,17 +369,6 @@ static tutti_status print(const struct tutti_plan *plan, tutti_plan_format forma
 	}
 }
 
-/* Give the printed text to the caller; on failure *out stays NULL. */
-static tutti_status hand_out(tutti_status status, struct tti_strbuf *buf, char **out)
-{
-	if (status) {
-		tti_strbuf_release(buf);
-		return status;
-	}
-	*out = tti_strbuf_take(buf);
-	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "printing a plan: out of memory");
-}
-
 tutti_status tutti_plan_print(tutti_plan_t plan, tutti_plan_format format, unsigned flags,
 			      char **out)
 {
@@ -389,7 +379,7 @@ tutti_status tutti_plan_print(tutti_plan_t plan, tutti_plan_format format, unsig
 		return tti_fail(TUTTI_EINVAL, "tutti_plan_print: plan or out is NULL");
 	*out = NULL;
 	report = report_of(plan, flags);
-	return hand_out(print(plan, format, &report, &buf), &buf, out);
+	return tti_print_take(print(plan, format, &report, &buf), &buf, "printing a plan", out);
 }
 
 static int to_int(size_t n)
@@ -410,6 +400,7 @@ tutti_status tutti_plan_check(tutti_plan_t plan, char **out, int *nfindings_out)
 {
 	struct tti_strbuf buf = { 0 };
 	struct tti_report report;
+	tutti_status st = TUTTI_OK;
 	size_t n;
 
 	if (!plan || !out || !nfindings_out)
@@ -420,8 +411,8 @@ tutti_status tutti_plan_check(tutti_plan_t plan, char **out, int *nfindings_out)
 	if (plan->excess.len)
 		tti_strbuf_add(&buf, plan->excess.text);
 	else
-		TTI_TRY(tti_plan_verify(&report, &buf, &n));
-	TTI_TRY(hand_out(TUTTI_OK, &buf, out));
+		st = tti_plan_verify(&report, &buf, &n);
+	TTI_TRY(tti_print_take(st, &buf, "printing a plan", out));
 	*nfindings_out = count_lines(*out);
 	return TUTTI_OK;
 }
@@ -435,7 +426,7 @@ tutti_status tutti_plan_diff(tutti_plan_t a, tutti_plan_t b, char **out, int *nd
 		return tti_fail(TUTTI_EINVAL, "tutti_plan_diff: an argument is NULL");
 	*out = NULL;
 	tti_plan_diff(a->plan, b->plan, &buf, &n);
-	TTI_TRY(hand_out(TUTTI_OK, &buf, out));
+	TTI_TRY(tti_print_take(TUTTI_OK, &buf, "printing a plan", out));
 	*ndiffs_out = to_int(n);
 	return TUTTI_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
+#include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 
 /* Differences as sentences, a line each. What differs many times in one way is said once
@@ -19,14 +20,11 @@ static void say(struct diff *diff, const char *fmt, ...) TUTTI_PRINTF(2, 3);
 
 static void say(struct diff *diff, const char *fmt, ...)
 {
-	char text[320];
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
+	tti_print_line(diff->out, fmt, args);
 	va_end(args);
-	tti_words_text(text, diff->out);
-	tti_strbuf_add(diff->out, "\n");
 	diff->n++;
 }
 

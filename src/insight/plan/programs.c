@@ -5,6 +5,7 @@
 #include "coll/files/text.h"
 #include "coll/program.h"
 #include "insight/plan/program_print.h"
+#include "insight/print/print_words.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/strbuf.h"
@@ -120,12 +121,7 @@ tutti_status tutti_program_print_hosts(tutti_collective coll, const char *algori
 		st = print(prog, n, json, &buf);
 	release(prog, n);
 	tti_shape_free(shape);
-	if (st != TUTTI_OK) {
-		tti_strbuf_release(&buf);
-		return st;
-	}
-	*out = tti_strbuf_take(&buf);
-	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "programs of %d ranks as text", n);
+	return tti_print_take(st, &buf, "programs as text", out);
 }
 
 tutti_status tutti_program_print(tutti_collective coll, const char *algorithm, int nranks, int root,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
+#include "insight/print/print_words.h"
 #include "plan/plan_words.h"
 #include "plan/search/detour.h"
 #include "topo/graph/words.h"
@@ -26,14 +27,11 @@ struct verifier {
 
 TUTTI_PRINTF(2, 3) static void say(struct verifier *v, const char *fmt, ...)
 {
-	char text[320];
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args);
+	tti_print_line(v->out, fmt, args);
 	va_end(args);
-	tti_words_text(text, v->out);
-	tti_strbuf_add(v->out, "\n");
 	v->nfindings++;
 }
 

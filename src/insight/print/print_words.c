@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "util/error.h"
+
 const char *tti_print_function(uint32_t class_code)
 {
 	return class_code >> 16 == 0x03 ? "display" : tti_words_class(class_code);
@@ -44,4 +46,30 @@ size_t tti_print_width(const char *text)
 	for (; *text; text++)
 		width += (*text & 0xc0) != 0x80;
 	return width;
+}
+
+tutti_status tti_print_take(tutti_status status, struct tti_strbuf *buf, const char *what,
+			    char **out)
+{
+	char *text = status == TUTTI_OK ? tti_strbuf_take(buf) : NULL;
+
+	tti_strbuf_release(buf);
+	if (status != TUTTI_OK)
+		return status;
+	if (!text)
+		return tti_fail(TUTTI_ENOMEM, "%s: out of memory", what);
+	*out = text;
+	return TUTTI_OK;
+}
+
+void tti_print_line(struct tti_strbuf *out, const char *fmt, va_list args)
+{
+	struct tti_strbuf line = { 0 };
+
+	tti_strbuf_vaddf(&line, fmt, args);
+	out->failed |= line.failed;
+	if (line.text)
+		tti_words_text(line.text, out);
+	tti_strbuf_add(out, "\n");
+	tti_strbuf_release(&line);
 }

@@ -6,6 +6,8 @@
  * too, is in topo/graph/words.h.
  * Threads: any. */
 
+#include <stdarg.h>
+
 #include "topo/graph/words.h"
 #include "topo/paths/routes.h"
 
@@ -21,5 +23,14 @@ const char *tti_print_route_why(enum tti_route_why why);
 
 /* Columns that a text takes on a terminal: the characters of UTF-8. */
 size_t tti_print_width(const char *text);
+
+/* Give the text of a printer to the caller: *out is freed with free(), and stays as it is if the
+ * printer failed or there is no memory, of which the error says for `what`. The buffer is empty
+ * afterwards. */
+TUTTI_CHECKED tutti_status tti_print_take(tutti_status status, struct tti_strbuf *buf,
+					  const char *what, char **out);
+/* A sentence on a line of its own. Control characters of names become '?'. */
+TUTTI_PRINTF(2, 0)
+void tti_print_line(struct tti_strbuf *out, const char *fmt, va_list args);
 
 #endif

@@ -227,17 +227,6 @@ static tutti_status print(const struct tutti_topo *topo, tutti_topo_format forma
 	}
 }
 
-/* Give the printed text to the caller; on failure *out stays NULL. */
-static tutti_status hand_out(tutti_status status, struct tti_strbuf *buf, char **out)
-{
-	if (status) {
-		tti_strbuf_release(buf);
-		return status;
-	}
-	*out = tti_strbuf_take(buf);
-	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "printing a topology: out of memory");
-}
-
 tutti_status tutti_topo_print(tutti_topo_t topo, tutti_topo_format format, unsigned flags,
 			      char **out)
 {
@@ -250,7 +239,7 @@ tutti_status tutti_topo_print(tutti_topo_t topo, tutti_topo_format format, unsig
 	if (!topo || !out)
 		return tti_fail(TUTTI_EINVAL, "tutti_topo_print: topo or out is NULL");
 	*out = NULL;
-	return hand_out(print(topo, format, &config, &buf), &buf, out);
+	return tti_print_take(print(topo, format, &config, &buf), &buf, "printing a topology", out);
 }
 
 tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out, int *ndiffs_out)
@@ -263,7 +252,8 @@ tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out, int *nd
 		return tti_fail(TUTTI_EINVAL, "tutti_topo_diff: an argument is NULL");
 	*out = NULL;
 	*ndiffs_out = 0;
-	status = hand_out(tti_topo_diff(a->graph, b->graph, &buf, &ndiffs), &buf, out);
+	status = tti_print_take(tti_topo_diff(a->graph, b->graph, &buf, &ndiffs), &buf,
+				"printing a topology", out);
 	if (!status)
 		*ndiffs_out = ndiffs < INT_MAX ? (int)ndiffs : INT_MAX;
 	return status;

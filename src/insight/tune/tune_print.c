@@ -9,6 +9,7 @@
 #include "coll/choose/choose.h"
 #include "coll/shape.h"
 #include "insight/plan/inspect.h"
+#include "insight/print/print_words.h"
 #include "insight/tune/tune_any.h"
 #include "insight/tune/tune_write.h"
 #include "plan/tune/tune.h"
@@ -310,10 +311,7 @@ tutti_status tutti_tune_print(tutti_plan_t plan, const struct tutti_tune_config 
 	tti_shape_free(shape);
 	tti_tune_table_free(tune);
 	tti_algo_files_free(files);
-	if (st == TUTTI_OK && !(*out = tti_strbuf_take(&text)))
-		st = tti_fail(TUTTI_ENOMEM, "table of times: out of memory");
-	tti_strbuf_release(&text);
-	return st;
+	return tti_print_take(st, &text, "table of times", out);
 }
 
 tutti_status tutti_tune_print_file(const char *path, char **out)
@@ -327,6 +325,5 @@ tutti_status tutti_tune_print_file(const char *path, char **out)
 	TTI_TRY(read_tune(path, &tune));
 	tti_tune_write(tune, &text);
 	tti_tune_table_free(tune);
-	*out = tti_strbuf_take(&text);
-	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "table of constants: out of memory");
+	return tti_print_take(TUTTI_OK, &text, "table of constants", out);
 }

@@ -2,6 +2,7 @@
 /* The tune file of a machine: what was measured, as constants, and what was found. */
 #include <string.h>
 
+#include "insight/print/print_words.h"
 #include "insight/tune/tune_fit.h"
 #include "insight/tune/tune_write.h"
 #include "plan/tune/tune_path.h"
@@ -115,7 +116,6 @@ static tutti_status make_file(const struct found *found, const char *choices, ch
 {
 	struct tti_tune_table *table = NULL;
 	struct tti_strbuf text = { 0 };
-	tutti_status st;
 
 	if (!choices)
 		choices = "";
@@ -125,10 +125,7 @@ static tutti_status make_file(const struct found *found, const char *choices, ch
 	tti_tune_this_version(table->version, sizeof(table->version));
 	tti_tune_write(table, &text);
 	tti_tune_table_free(table);
-	*out = tti_strbuf_take(&text);
-	st = *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "tune file: out of memory");
-	tti_strbuf_release(&text);
-	return st;
+	return tti_print_take(TUTTI_OK, &text, "tune file", out);
 }
 
 static tutti_status make_report(const struct found *found, bool json, char **out)
@@ -139,9 +136,7 @@ static tutti_status make_report(const struct found *found, bool json, char **out
 		print_json(found, &text);
 	else
 		print_report(found, &text);
-	*out = tti_strbuf_take(&text);
-	tti_strbuf_release(&text);
-	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "report of a fit: out of memory");
+	return tti_print_take(TUTTI_OK, &text, "report of a fit", out);
 }
 
 static tutti_status fit(const struct tutti_tune_sample *samples, uint32_t nsamples,
