@@ -30,6 +30,28 @@
 /* Goes behind the definition of p`name`, in the same file. */
 #define ALSO_NAMED(name) extern __typeof__(name) name __attribute__((weak, alias("p" #name)))
 
+/* -- The calling thread ------------------------------------------------------ */
+
+/* What a function of CUDA refused when something was queued. */
+struct tti_nccl_trouble {
+	const char *function;
+	int error;    /* 0: none */
+	bool is_made; /* what was queued is done all the same */
+};
+
+struct tti_nccl_thread {
+	int depth;            /* how many groups are open */
+	ncclResult_t spoiled; /* not ncclSuccess: why nothing of its group will run */
+	struct tti_nccl_trouble trouble;
+};
+
+struct tti_nccl_thread *tti_nccl_thread(void);
+bool tti_nccl_in_group(void);
+/* Spoil the group of this thread: nothing of it will run, because of `result`. */
+void tti_nccl_group_spoil(ncclResult_t result);
+/* Take what has happened in this thread since the last time it was asked. */
+struct tti_nccl_trouble tti_nccl_take_trouble(void);
+
 /* -- Results and texts ------------------------------------------------------ */
 
 /* The result of NCCL that stands for a status of Tutti. */
@@ -180,14 +202,6 @@ int tti_nccl_current_device(void);
 bool tti_nccl_has_runtime(void);
 /* Record an event on a stream. */
 ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm);
-/* What a function of CUDA refused when something was queued. */
-struct tti_nccl_trouble {
-	const char *function;
-	int error;    /* 0: none */
-	bool is_made; /* what was queued is done all the same */
-};
-/* Take what has happened in this thread since the last time it was asked. */
-struct tti_nccl_trouble tti_nccl_take_trouble(void);
 /* A function of the CUDA runtime; NULL if there is none. */
 void *tti_nccl_find_symbol(const char *name);
 
@@ -256,13 +270,9 @@ struct tti_nccl_job {
 	void *work;
 };
 
-bool tti_nccl_in_group(void);
 /* Queue a job in a group; outside of one, carry it out at once. `work` is the job's. NULL: there
  * was no memory for it. */
 ncclResult_t tti_nccl_job_add(const struct tti_nccl_job *job);
-/* Spoil the group of this thread: nothing of it will run, because of `result`. */
-void tti_nccl_group_spoil(ncclResult_t result);
-
 /* Free the windows of a communicator that is to be freed. */
 void tti_nccl_windows_free(ncclComm_t comm);
 

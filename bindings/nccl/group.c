@@ -12,15 +12,8 @@ struct queued {
 };
 
 static _Thread_local struct {
-	int depth;
-	ncclResult_t spoiled;
 	struct queued *first, **end;
 } group;
-
-bool tti_nccl_in_group(void)
-{
-	return group.depth > 0;
-}
 
 ncclResult_t tti_nccl_job_add(const struct tti_nccl_job *job)
 {
@@ -28,7 +21,7 @@ ncclResult_t tti_nccl_job_add(const struct tti_nccl_job *job)
 
 	if (!job->work)
 		return tti_nccl_fail(job->comm, ncclSystemError, "out of memory");
-	if (group.depth == 0)
+	if (!tti_nccl_in_group())
 		return job->run(job->work);
 	queued = calloc(1, sizeof(*queued));
 	if (!queued) {
@@ -41,17 +34,6 @@ ncclResult_t tti_nccl_job_add(const struct tti_nccl_job *job)
 	*group.end = queued;
 	group.end = &queued->next;
 	return ncclSuccess;
-}
-
-/* A call that fails in a group ends the group for Tutti, too. The text of that end says nothing. */
-void tti_nccl_group_spoil(ncclResult_t result)
-{
-	if (group.depth == 0 || group.spoiled != ncclSuccess)
-		return;
-	group.spoiled = result;
-	tutti_log_errors(0);
-	if (tutti_barrier(NULL, NULL) != TUTTI_OK)
-		tutti_log_errors(1);
 }
 
 /* -- What waits for the end -------------------------------------------------------- */
@@ -193,7 +175,7 @@ ncclResult_t pncclGroupStart(void)
 	const ncclResult_t result = tti_nccl_report(NULL, tutti_group_start());
 
 	if (result == ncclSuccess)
-		group.depth++;
+		tti_nccl_thread()->depth++;
 	return result;
 }
 ALSO_NAMED(ncclGroupStart);
@@ -202,10 +184,10 @@ ncclResult_t pncclGroupEnd(void)
 {
 	ncclResult_t result, spoiled;
 
-	if (group.depth == 0)
+	if (!tti_nccl_in_group())
 		return tti_nccl_fail(NULL, ncclInvalidUsage,
 				     "ncclGroupEnd() without ncclGroupStart()");
-	spoiled = group.spoiled;
+	spoiled = tti_nccl_thread()->spoiled;
 	/* A spoiled group has already told its reason. */
 	if (spoiled != ncclSuccess) {
 		tutti_log_errors(0);
@@ -215,9 +197,9 @@ ncclResult_t pncclGroupEnd(void)
 	} else {
 		result = tti_nccl_report(NULL, tutti_group_end());
 	}
-	if (--group.depth > 0)
+	if (--tti_nccl_thread()->depth > 0)
 		return result;
-	group.spoiled = ncclSuccess;
+	tti_nccl_thread()->spoiled = ncclSuccess;
 	if (result == ncclSuccess)
 		result = tti_nccl_capture_end(false);
 	else
@@ -248,7 +230,7 @@ static ncclResult_t end_simulation(ncclSimInfo_t *out)
 	if (result != ncclSuccess)
 		return pncclGroupEnd();
 	result = tti_nccl_report(NULL, tutti_group_simulate_end(&us));
-	group.depth--;
+	tti_nccl_thread()->depth--;
 	(void)tti_nccl_capture_end(true);
 	if (result != ncclSuccess) {
 		free_jobs(true);
@@ -262,7 +244,7 @@ static ncclResult_t end_simulation(ncclSimInfo_t *out)
 
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *out)
 {
-	if (group.depth == 0)
+	if (!tti_nccl_in_group())
 		return tti_nccl_fail(NULL, ncclInvalidUsage,
 				     "ncclGroupSimulateEnd() without ncclGroupStart()");
 	if (!out || out->magic != 0x74685283 || out->size < sizeof(*out))
@@ -271,13 +253,13 @@ ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *out)
 			"the result has magic 0x%x and %zu bytes: begin with "
 			"NCCL_SIM_INFO_INITIALIZER. The calls of the group were dropped",
 			out ? out->magic : 0, out ? out->size : 0);
-	else if (group.depth > 1)
+	else if (tti_nccl_thread()->depth > 1)
 		(void)tti_nccl_fail(
 			NULL, ncclInvalidUsage,
 			"ncclGroupSimulateEnd() ends one of %d groups: end the inner ones "
 			"with ncclGroupEnd(). The calls of the group were dropped",
-			group.depth);
+			tti_nccl_thread()->depth);
 	/* A group that is spoiled by these jobs, or by a call, ends with the reason. */
-	return group.spoiled == ncclSuccess ? end_simulation(out) : pncclGroupEnd();
+	return tti_nccl_thread()->spoiled == ncclSuccess ? end_simulation(out) : pncclGroupEnd();
 }
 ALSO_NAMED(ncclGroupSimulateEnd);

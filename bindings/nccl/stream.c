@@ -39,8 +39,6 @@ static struct {
 	_Atomic(hold_fn) hold; /* NULL: the runtime is not Tutti's */
 } runtime;
 
-static _Thread_local struct tti_nccl_trouble trouble;
-
 /* The number of cudaErrorLaunchFailure. */
 #define LAUNCH_FAILURE 719
 
@@ -140,14 +138,6 @@ int tti_nccl_current_device(void)
 	int device = 0;
 
 	return get && get(&device) == 0 ? device : 0;
-}
-
-struct tti_nccl_trouble tti_nccl_take_trouble(void)
-{
-	const struct tti_nccl_trouble taken = trouble;
-
-	trouble.error = 0;
-	return taken;
 }
 
 bool tti_nccl_has_gpus(void)
@@ -254,7 +244,7 @@ static int push(void *queue, tutti_queue_fn fn, void *arg)
 		pushed.error = get_launch()(stream->stream, fn, arg);
 	leave_device(stream->device, before);
 	if (pushed.error)
-		trouble = pushed;
+		tti_nccl_thread()->trouble = pushed;
 	return pushed.is_made ? 0 : pushed.error;
 }
 
