@@ -137,6 +137,52 @@ const char *tti_nccl_variable(const char *name);
 /* Log, once and at INFO, which variables of NCCL have no effect here. */
 void tti_nccl_variables_tell(void);
 
+/* -- The CUDA runtime ---------------------------------------------------------- */
+
+/* The default streams: that of a device, as 0 or 1, and that of a thread. */
+#define TTI_NCCL_LEGACY     ((cudaStream_t)(uintptr_t)1)
+#define TTI_NCCL_PER_THREAD ((cudaStream_t)(uintptr_t)2)
+
+typedef int (*tti_nccl_launch_fn)(cudaStream_t stream, void (*fn)(void *), void *arg);
+/* cudaLaunchHostFunc() of the runtime, NULL if none was found. A call does not look for one, because
+ * that takes longer than the call. */
+tti_nccl_launch_fn tti_nccl_launch(void);
+/* Look for a runtime, if none was found yet: whether there is one. */
+bool tti_nccl_find_runtime(void);
+/* A function of the CUDA runtime; NULL if there is none. */
+void *tti_nccl_find_symbol(const char *name);
+
+/* The current device; 0 if there is no CUDA runtime. Looks for one. */
+int tti_nccl_current_device(void);
+/* Whether there was a runtime when a communicator was last made, or a stream was used. */
+bool tti_nccl_has_runtime(void);
+/* Whether the process has such a runtime: NVIDIA's, whose GPUs have memory that the host cannot
+ * reach. */
+bool tti_nccl_has_gpus(void);
+bool tti_nccl_is_captured(cudaStream_t stream);
+/* Called by the thread of a stream: hold the stream, so that nothing runs on data that a failed
+ * call has not delivered, until is_over(arg) is not 0. Threads that wait for the stream get `why`.
+ * tti_nccl_can_hold(): whether the runtime can do that. */
+bool tti_nccl_can_hold(void);
+void tti_nccl_hold(const char *why, int (*is_over)(void *arg), void *arg);
+/* Let each launch of the graph that `stream` is captured into call launch(arg, stream of the
+ * launch). The end of the graph, or a failure of this function, calls drop(arg). Returns an error
+ * of CUDA, or -1: the runtime has no function for it. */
+int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream),
+		     void (*drop)(void *arg), void *arg);
+/* Where this process finds the bytes at an address of the program. It is another address if Tutti's
+ * CUDA runtime guards its devices' memory. */
+void *tti_nccl_reach(const void *address);
+/* Make a device current, and go back to the one that was, which the first function returns. */
+int tti_nccl_device_enter(int device);
+void tti_nccl_device_leave(int device, int before);
+/* Record an event on a stream. */
+ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm);
+/* tti_nccl_adopt() and tti_nccl_disown() for Tutti's runtime: 0, also if there is none, or an error
+ * of CUDA. */
+int tti_nccl_runtime_adopt(void *memory, size_t nbytes);
+void tti_nccl_runtime_disown(void *memory);
+
 /* -- Streams ----------------------------------------------------------------- */
 
 /* Give the stream of Tutti over `stream`; *out is NULL if a call is to be made at once. It stays
@@ -175,55 +221,32 @@ ncclResult_t tti_nccl_do(const struct tti_nccl_action *action);
 /* End the group of this thread: its calls on captured streams go into their graphs, or (`dropped`)
  * nowhere. */
 ncclResult_t tti_nccl_capture_end(bool dropped);
-bool tti_nccl_is_captured(cudaStream_t stream);
 /* Let the streams that failed calls of the communicator hold go on, and wait until they do. */
 void tti_nccl_let_go(ncclComm_t comm);
-/* Called by the thread of a stream: hold the stream, so that nothing runs on data that a failed
- * call has not delivered, until is_over(arg) is not 0. Threads that wait for the stream get `why`.
- * tti_nccl_can_hold(): whether the runtime can do that. */
-bool tti_nccl_can_hold(void);
-void tti_nccl_hold(const char *why, int (*is_over)(void *arg), void *arg);
-/* Let each launch of the graph that `stream` is captured into call launch(arg, stream of the
- * launch). The end of the graph, or a failure of this function, calls drop(arg). Returns an error
- * of CUDA, or -1: the runtime has no function for it. */
-int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream),
-		     void (*drop)(void *arg), void *arg);
-/* Where this process finds the bytes at an address of the program. It is another address if Tutti's
- * CUDA runtime guards its devices' memory. */
-void *tti_nccl_reach(const void *address);
+
+/* -- CUDA runtimes that are not Tutti's ----------------------------------------- */
+
+/* Whether the process uses a GPU through a driver that it has loaded and that is not Tutti's. */
+bool tti_nccl_gpu_is_in_use(void);
+ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *argument,
+			      const void *address);
+/* Check whether a call of NCCL can use the memory at `address` (NULL: none) as its `argument`. An
+ * error says why not. Costs nothing with Tutti's runtime, or none. */
+static inline ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argument,
+					 const void *address)
+{
+	return address && tti_nccl_has_gpus() ? tti_nccl_look_at(comm, call, argument, address)
+					      : ncclSuccess;
+}
+
 /* Make memory of this library memory of the current device for Tutti's CUDA runtime, and undo
  * that. Returns 0, also if there is no such runtime, or an error of CUDA with the function that
  * gave it. */
 int tti_nccl_adopt(void *memory, size_t nbytes, const char **function);
 void tti_nccl_disown(void *memory);
-/* The current device; 0 if there is no CUDA runtime. Looks for one. */
-int tti_nccl_current_device(void);
-/* Whether there was a runtime when a communicator was last made, or a stream was used. */
-bool tti_nccl_has_runtime(void);
-/* Record an event on a stream. */
-ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm);
-/* A function of the CUDA runtime; NULL if there is none. */
-void *tti_nccl_find_symbol(const char *name);
 
-/* -- CUDA runtimes that are not Tutti's ----------------------------------------- */
+/* The functions below are called only if the process has GPUs. */
 
-/* Whether the process has such a runtime: NVIDIA's, whose GPUs have memory that the host cannot
- * reach. */
-bool tti_nccl_has_gpus(void);
-/* Whether the process uses a GPU through a driver that it has loaded and that is not Tutti's. */
-bool tti_nccl_gpu_is_in_use(void);
-/* Check whether a call of NCCL can use the memory at `address` (NULL: none) as its `argument`. An
- * error says why not. Costs nothing with Tutti's runtime, or none. */
-ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argument,
-			   const void *address);
-
-/* The functions below are called only if the process has such a runtime. */
-ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *argument,
-			      const void *address);
-/* Let kernels reach memory of the host at the same address, and undo that. Returns an error of
- * CUDA. */
-int tti_nccl_gpu_adopt(void *memory, size_t nbytes, const char **function);
-void tti_nccl_gpu_disown(void *memory);
 /* Do now, while a communicator is made, what may wait for all GPUs: later a call of another
  * communicator could be waiting for this thread's call. */
 void tti_nccl_gpu_prepare(void);
@@ -231,7 +254,6 @@ void tti_nccl_gpu_prepare(void);
 /* A counter, which holds a stream of CUDA: it counts how many of the pieces of work that were
  * queued there are done. */
 struct tti_nccl_counter;
-typedef int (*tti_nccl_launch_fn)(cudaStream_t stream, void (*fn)(void *), void *arg);
 ncclResult_t tti_nccl_counter_take(ncclComm_t comm, struct tti_nccl_counter **out);
 /* Give a counter back when all that was queued with it is done. NULL is fine. */
 void tti_nccl_counter_give_back(struct tti_nccl_counter *counter);

@@ -191,15 +191,25 @@ static int make_reachable(void *memory, size_t nbytes, const char **function)
 	return error;
 }
 
-int tti_nccl_gpu_adopt(void *memory, size_t nbytes, const char **function)
+int tti_nccl_adopt(void *memory, size_t nbytes, const char **function)
 {
-	find();
-	return make_reachable(memory, nbytes, function);
+	if (tti_nccl_find_runtime() && tti_nccl_has_gpus()) {
+		find();
+		return make_reachable(memory, nbytes, function);
+	}
+	*function = "the CUDA runtime";
+	return tti_nccl_runtime_adopt(memory, nbytes);
 }
 
 /* Memory that was allocated before there was a runtime is not registered. */
-void tti_nccl_gpu_disown(void *memory)
+void tti_nccl_disown(void *memory)
 {
+	if (!memory)
+		return;
+	if (!tti_nccl_has_gpus()) {
+		tti_nccl_runtime_disown(memory);
+		return;
+	}
 	find();
 	if (cuda.unregister_memory && get_kind(memory).type == MEMORY_OF_HOST)
 		(void)cuda.unregister_memory(memory);
