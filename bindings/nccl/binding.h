@@ -102,13 +102,15 @@ struct ncclComm {
 
 /* Create a handle on the current device, without a communicator of Tutti yet. */
 ncclResult_t tti_nccl_comm_create(ncclComm_t *out);
-/* Free a handle whose communicator of Tutti is gone, or was never made. Waits for nothing but its
- * streams. */
-void tti_nccl_comm_free(ncclComm_t comm);
+/* Keep a handle whose communicator is gone, so that a call on it is found, until it is used again. */
+void tti_nccl_handle_bury(ncclComm_t comm);
 /* Check whether calls may be made on a communicator. An error says why not. */
 ncclResult_t tti_nccl_comm_check(ncclComm_t comm);
 /* The same for questions, which a communicator that was finalized still answers. */
 ncclResult_t tti_nccl_comm_ask(ncclComm_t comm);
+/* Free a handle whose communicator of Tutti is gone, or was never made. Waits for nothing but its
+ * streams. */
+void tti_nccl_comm_free(ncclComm_t comm);
 /* The parts of functions that wait until the end of a group. */
 ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm);
 ncclResult_t tti_nccl_comm_destroy(ncclComm_t comm);
