@@ -19,8 +19,8 @@ void tti_comm_notify_failure(struct tti_comm *comm, tutti_status status, int fai
 /* End it for this rank with TUTTI_EABORTED, for the others with TUTTI_EPEER: this rank `what`. */
 void tti_comm_abort(struct tti_comm *comm, const char *what);
 
-/* Whether this thread shall wait no longer (tutti_set_interrupt()): then the communicator is aborted.
- * Waits ask every 50 ms. */
+/* Whether this thread shall wait no longer (tutti_set_interrupt()): then the communicator is
+ * aborted. Waits ask every 50 ms. */
 bool tti_comm_interrupted(struct tti_comm *comm);
 
 /* The asynchronous error, with its text as that of this thread; TUTTI_OK: there is none. */

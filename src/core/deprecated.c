@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Old names of functions, for programs that were written or compiled with them. Version 0.2 takes them
- * away, with their declarations in include/tutti. */
+/* Old names of functions, for programs that were written or compiled with them. Version 0.2
+ * takes them away, with their declarations in include/tutti. */
 #include "tutti/tutti.h"
 
 tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t comm, tutti_persistent_t *out)

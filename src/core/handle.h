@@ -52,8 +52,9 @@ TUTTI_CHECKED tutti_status tti_handle_enter(struct tutti_comm *handle, struct tt
 struct tti_comm *tti_handle_find(struct tutti_comm *handle);
 void tti_handle_leave(struct tutti_comm *handle);
 
-/* Keep this thread's error text as that of the handle's communicator, if it has one and `status` is
- * an error; returns `status`. Each public call does so before it returns. fail(): with tti_fail(). */
+/* Keep this thread's error text as that of the handle's communicator, if it has one and `status`
+ * is an error; returns `status`. Each public call does so before it returns. fail(): with
+ * tti_fail(). */
 tutti_status tti_handle_note(struct tutti_comm *handle, tutti_status status);
 TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
 	tti_handle_fail(struct tutti_comm *handle, tutti_status status, const char *fmt, ...);

@@ -3,7 +3,8 @@
 #define TTI_CORE_LIFETIME_H
 
 /* The beginning and the end of a communicator's memory. A communicator that others were made of
- * (their root) stays as a zombie, of which only the bootstrap works, until the last of them is freed.
+ * (their root) stays as a zombie, of which only the bootstrap works, until the last of them is
+ * freed.
  *
  * Threads: one at a time. */
 

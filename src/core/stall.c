@@ -25,10 +25,11 @@
 
 /* Why does a call not end?
  *
- * A call that has waited for a peer for ASK_AFTER_NS asks it what it is doing. A peer that is inside
- * the same call waits for another rank, which is asked next, and so on, until a rank is found that has
- * not come, is in another call, or does not answer. Another call is a mismatch, of which all ranks are
- * notified; a rank that has not come is named in a warning after TUTTI_STALL_MS. */
+ * A call that has waited for a peer for ASK_AFTER_NS asks it what it is doing. A peer that is
+ * inside the same call waits for another rank, which is asked next, and so on, until a rank is
+ * found that has not come, is in another call, or does not answer. Another call is a mismatch,
+ * of which all ranks are notified; a rank that has not come is named in a warning after
+ * TUTTI_STALL_MS. */
 
 #define ASK_AFTER_NS (100 * TTI_NS_PER_MS)
 #define ASK_AGAIN_NS (150 * TTI_NS_PER_MS)

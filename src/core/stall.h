@@ -39,12 +39,12 @@ void tti_stall_on_lost(void *comm, const struct tti_failure *news);
  * mismatch_peer: whose message belongs to another call; -1: nobody's. */
 tutti_status tti_stall_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer);
 
-/* Messages of `peer` belong to another call: find out which, notify all. `expected`: what else may be
- * wrong, if the peer is in this very call; or NULL. */
+/* Messages of `peer` belong to another call: find out which, notify all. `expected`: what else
+ * may be wrong, if the peer is in this very call; or NULL. */
 tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected);
 
-/* A connection broke: wait a moment for news that say why; whether the communicator is lost by then.
- * `user`: another communicator whose end is as good a reason; NULL: there is none. */
+/* A connection broke: wait a moment for news that say why; whether the communicator is lost by
+ * then. `user`: another communicator whose end is as good a reason; NULL: there is none. */
 bool tti_stall_await_news(const struct tti_comm *comm, const struct tti_comm *user);
 
 /* Whether something of a rank that has left since `left_ns` may be on its way. */

@@ -50,8 +50,8 @@ struct tti_args {
 	 * `root` a hash of them. */
 	const size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
 	struct tti_counts *counts;
-	/* As TUTTI_ALGO, of the communicator or of tutti_comm_set_algorithm() when the call was made;
-	 * NULL: none is forced. Equal texts of a communicator are one text. */
+	/* As TUTTI_ALGO, of the communicator or of tutti_comm_set_algorithm() when the call was
+	 * made; NULL: none is forced. Equal texts of a communicator are one text. */
 	const char *algo;
 	/* The user's call that this one is a part of; ranks compare and report that one. NULL: this
 	 * is the user's. */

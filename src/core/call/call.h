@@ -32,15 +32,16 @@ struct tti_call_item {
 /* Run a call that was prepared for such arguments (prepared.h), now: those before it are done. */
 tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args *args,
 				   struct tti_prepared *call);
-/* Run one call when those before it are done, but do not count it as done. `call`: as it was prepared
- * for such arguments (prepared.h); NULL: it was not. No handoffs (batch.h). */
+/* Run one call when those before it are done, but do not count it as done. `call`: as it was
+ * prepared for such arguments (prepared.h); NULL: it was not. No handoffs (batch.h). */
 tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tti_args *args,
 			  struct tti_prepared *call);
 
-/* Room to run calls of n communicators side by side: one allocation, tti_free(); NULL: out of memory. */
+/* Room to run calls of n communicators side by side: one allocation, tti_free(); NULL: out of
+ * memory. */
 struct tti_call_room *tti_call_room_create(int n);
-/* Run side by side what items[i].now are. An item that has failed is left alone. `room`: for n; may be
- * NULL for one. */
+/* Run side by side what items[i].now are. An item that has failed is left alone. `room`: for n;
+ * may be NULL for one. */
 void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *room);
 /* This rank, alone, has no memory for a call: the others wait for it, so they are notified. */
 tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *args,

@@ -22,8 +22,9 @@ struct tti_counts {
 	size_t at[]; /* send counts, send displacements, receive counts, receive displacements */
 };
 
-/* Check the counts that this rank needs. If all ranks have the same counts, set args->count to their
- * sum and args->root to their hash. TUTTI_EINVAL: an array is NULL, or counts more than memory has. */
+/* Check the counts that this rank needs. If all ranks have the same counts, set args->count to
+ * their sum and args->root to their hash. TUTTI_EINVAL: an array is NULL, or counts more than
+ * memory has. */
 TUTTI_CHECKED tutti_status tti_counts_take_in(const struct tti_comm *comm, struct tti_args *args);
 
 /* Elements from `first` on, counted from the buffer's begin. */
@@ -31,8 +32,8 @@ struct tti_range {
 	size_t first, count;
 };
 
-/* The elements that this rank sends to, or receives from, `peer` (itself included) in a call by pairs or
- * an all to all; false: there is no message, not even an empty one. */
+/* The elements that this rank sends to, or receives from, `peer` (itself included) in a call by
+ * pairs or an all to all; false: there is no message, not even an empty one. */
 bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, int peer,
 		    bool is_send, struct tti_range *out);
 

@@ -2,8 +2,8 @@
 #ifndef TTI_CORE_CALL_CURRENT_CALL_H
 #define TTI_CORE_CALL_CURRENT_CALL_H
 
-/* What the executing thread publishes about its call, for ranks that ask (stall.h): a sequence lock,
- * so that the values that are read belong together.
+/* What the executing thread publishes about its call, for ranks that ask (stall.h): a sequence
+ * lock, so that the values that are read belong together.
  *
  * Threads: the executing one writes, any reads; the handoff is under the communicator's lock. */
 

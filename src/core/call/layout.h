@@ -26,7 +26,8 @@ void tti_extents_slice(struct tti_extent *at, size_t nchunks, size_t longest, si
 /* Bytes of the whole vector, by which an algorithm is chosen. */
 size_t tti_vector_bytes(const struct tti_comm *comm, const struct tti_args *args);
 
-/* The layout of a call that is no handoff, over a program of `nchunks` chunks in steps of slice_bytes. */
+/* The layout of a call that is no handoff, over a program of `nchunks` chunks in steps of
+ * slice_bytes. */
 TUTTI_CHECKED tutti_status tti_layout_of(struct tti_comm *comm, const struct tti_args *args,
 					 int nchunks, size_t slice_bytes, struct tti_layout *out);
 

@@ -2,16 +2,16 @@
 #ifndef TTI_CORE_OPERATORS_H
 #define TTI_CORE_OPERATORS_H
 
-/* Operators beyond those of TUTTI_OP_MAP. A value of tutti_op has all that ranks must agree on, and is
- * part of what they compare:
+/* Operators beyond those of TUTTI_OP_MAP. A value of tutti_op has all that ranks must agree on,
+ * and is part of what they compare:
  *
  *     bit 10     reproducible
  *     bits 8, 9  enum tti_op_kind
  *     bits 0-7   the operation, or the operator's number among those of its kind
  *
- * Owner: counted; the communicator holds one count until the operator is destroyed, each call that is
- * kept another. Threads: any may take and drop; the thread that makes calls uses the communicator's
- * list, the executing one reads scalars at the call. */
+ * Owner: counted; the communicator holds one count until the operator is destroyed, each call
+ * that is kept another. Threads: any may take and drop; the thread that makes calls uses the
+ * communicator's list, the executing one reads scalars at the call. */
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -47,7 +47,8 @@ struct tti_operator {
 	tutti_op op;
 	tutti_op_fn fn;
 	void *arg;
-	/* Of a pre-multiplied sum. later: where its scalar is read at each call; NULL: it was read. */
+	/* Of a pre-multiplied sum. later: where its scalar is read at each call; NULL: it was
+	 * read. */
 	tutti_type type;
 	const void *later;
 	struct tti_scalars scalars;
@@ -62,8 +63,8 @@ struct tti_operator *tti_operator_take(struct tti_operator *custom);
 void tti_operator_drop(struct tti_operator *custom);
 void tti_operators_release(struct tti_operator_list *list);
 
-/* The operator of a call on `type`, borrowed; *out is NULL for one of TUTTI_OP_MAP. TUTTI_EINVAL: there
- * is no such operator, or it is for another type; `call` names the call. */
+/* The operator of a call on `type`, borrowed; *out is NULL for one of TUTTI_OP_MAP.
+ * TUTTI_EINVAL: there is no such operator, or it is for another type; `call` names the call. */
 TUTTI_CHECKED tutti_status tti_operator_find(const struct tti_operator_list *list, tutti_op op,
 					     tutti_type type, const char *call,
 					     struct tti_operator **out);

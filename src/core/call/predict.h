@@ -3,8 +3,8 @@
 #define TTI_CORE_PREDICT_H
 
 /* How long calls should take, by the model of plan/tune/tune.h. A collective is predicted by its
- * algorithm, as if its data went by messages; sends, receives and calls by pairs of ranks by the bytes
- * and messages of this rank. Threads: the one that makes the communicator's calls. */
+ * algorithm, as if its data went by messages; sends, receives and calls by pairs of ranks by the
+ * bytes and messages of this rank. Threads: the one that makes the communicator's calls. */
 
 #include <stddef.h>
 

@@ -2,13 +2,14 @@
 #ifndef TTI_CORE_PREPARED_H
 #define TTI_CORE_PREPARED_H
 
-/* Prepared calls: all that does not depend on a call's buffers, worked out once: which arguments are
- * right, which program runs the call and in what steps, and, where each chunk is one message, where
- * the chunks lie. The communicator keeps the last few, so that the same call is found by its
- * arguments and run at once; a persistent call is one that its user keeps.
+/* Prepared calls: all that does not depend on a call's buffers, worked out once: which arguments
+ * are right, which program runs the call and in what steps, and, where each chunk is one
+ * message, where the chunks lie. The communicator keeps the last few, so that the same call is
+ * found by its arguments and run at once; a persistent call is one that its user keeps.
  *
- * Programs live as long as the communicator, so a prepared call stays valid. Calls with operators of
- * the user's own or with counts for each rank, and handoffs, are prepared anew each time.
+ * Programs live as long as the communicator, so a prepared call stays valid. Calls with
+ * operators of the user's own or with counts for each rank, and handoffs, are prepared anew each
+ * time.
  *
  * Owner: the communicator, of the calls that it keeps; else the caller, tti_prepared_release().
  * Threads: the executing one; find() is for the thread that makes calls, and looks only while no
@@ -27,8 +28,8 @@ struct tti_prepared {
 	/* NULL: there is no program, but one for its list of transfers. */
 	struct tti_executable *executable;
 	size_t nbytes, slice; /* of the whole vector; of a step */
-	/* The memory program, which runs in place of the other one if the buffers of all ranks can be
-	 * addressed. NULL: none, or that of a handoff, which is found by its sides. */
+	/* The memory program, which runs in place of the other one if the buffers of all ranks
+	 * can be addressed. NULL: none, or that of a handoff, which is found by its sides. */
 	struct tti_executable *memory;
 	bool is_forced; /* the memory program: every call asks whether it can run */
 	bool maps;      /* it runs on memory that is mapped */
@@ -69,11 +70,12 @@ struct tti_prepared_calls {
 	struct tti_prepared other; /* the last call that is not kept */
 };
 
-/* The call kept for such arguments, which are right: this thread may run it now. NULL: none is kept,
- * or something may be wrong, or the communicator is busy or takes no calls. */
+/* The call kept for such arguments, which are right: this thread may run it now. NULL: none is
+ * kept, or something may be wrong, or the communicator is busy or takes no calls. */
 struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_args *args);
 
-/* The call for such arguments, which were found right. It is kept, or else valid until the next one. */
+/* The call for such arguments, which were found right. It is kept, or else valid until the next
+ * one. */
 TUTTI_CHECKED tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args,
 					    struct tti_prepared **out);
 

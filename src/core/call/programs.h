@@ -87,9 +87,9 @@ void tti_programs_release(struct tti_comm *comm);
 /* The program that is kept by such a key; NULL: there is none. */
 struct tti_executable *tti_programs_find(struct tti_comm *comm, tutti_collective coll,
 					 const void *key, size_t key_bytes);
-/* Bind a program, and keep it as long as the communicator lives. Programs of sends and receives, and
- * of handoffs, only until TTI_LISTS_KEPT, or TTI_HANDOFF_PROGRAMS_KEPT, others were used since.
- * Takes *prog over. */
+/* Bind a program, and keep it as long as the communicator lives. Programs of sends and receives,
+ * and of handoffs, only until TTI_LISTS_KEPT, or TTI_HANDOFF_PROGRAMS_KEPT, others were used
+ * since. Takes *prog over. */
 TUTTI_CHECKED tutti_status tti_programs_add(struct tti_comm *comm, const void *key,
 					    size_t key_bytes, struct tti_program *prog,
 					    struct tti_executable **out);

@@ -2,9 +2,9 @@
 #ifndef TTI_CORE_ROOTS_H
 #define TTI_CORE_ROOTS_H
 
-/* Ranks that name different roots in a short call may all send and none receive: then no rank notices
- * in that call. The next call finds the messages, or the end of the communicator does. The last rooted
- * calls are kept, to tell which of them a message belongs to.
+/* Ranks that name different roots in a short call may all send and none receive: then no rank
+ * notices in that call. The next call finds the messages, or the end of the communicator does.
+ * The last rooted calls are kept, to tell which of them a message belongs to.
  *
  * Owner: the communicator. Threads: the executing one's. */
 

@@ -2,17 +2,19 @@
 #ifndef TTI_CORE_STREAM_H
 #define TTI_CORE_STREAM_H
 
-/* Host streams: work that is done in order. Its queue is the stream's own, or a queue of the program
- * (tutti_stream_wrap()), which says when each piece of work may run. A thread of the stream runs the
- * work; if the program's queue lets its functions wait, the thread of that queue does.
+/* Host streams: work that is done in order. Its queue is the stream's own, or a queue of the
+ * program (tutti_stream_wrap()), which says when each piece of work may run. A thread of the
+ * stream runs the work; if the program's queue lets its functions wait, the thread of that queue
+ * does.
  *
  * Owner: the user's handle; tutti_stream_destroy() waits for queued work. Like the handle of a
- * communicator (handle.h), its memory is never given back to the heap.
- * Threads: any may push; one piece of work runs at a time. */
+ * communicator (handle.h), its memory is never given back to the heap. Threads: any may push;
+ * one piece of work runs at a time. */
 
 #include "core/comm.h"
 
-/* Work of a stream: the first member of a larger struct, which belongs to its maker until it runs. */
+/* Work of a stream: the first member of a larger struct, which belongs to its maker until it
+ * runs. */
 struct tti_stream_item {
 	struct tti_stream_item *next;
 	struct tutti_stream *stream;
@@ -21,8 +23,8 @@ struct tti_stream_item {
 };
 
 /* Append work: `run` is called once, in order, and may free the item. The first error that work
- * returns is the stream's. After an error `run` is not called. TUTTI_ESYS: the program's queue takes
- * no more. */
+ * returns is the stream's. After an error `run` is not called. TUTTI_ESYS: the program's queue
+ * takes no more. */
 TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
 					   tutti_status (*run)(struct tti_stream_item *item));
 /* Whether work can be pushed. TUTTI_EINVAL: the stream is NULL. TUTTI_EUSAGE: it was destroyed, or
@@ -42,7 +44,8 @@ struct tti_awaited {
 bool tti_stream_is_calling(void);
 bool tti_stream_is_calling_of(const struct tti_awaited *awaited);
 
-/* The stream's, with one more user; NULL: it was destroyed, and this is no function that it runs. */
+/* The stream's, with one more user; NULL: it was destroyed, and this is no function that it
+ * runs. */
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream);
 /* Wait until *pending is false, which an item that is_awaited sets; the stream may end meanwhile.
  * `stops`: TUTTI_AGAIN if this thread is interrupted before. A thread of the user counts itself in

@@ -2,9 +2,9 @@
 #ifndef TTI_CORE_TIMEOUT_H
 #define TTI_CORE_TIMEOUT_H
 
-/* How long calls may take, and the making of communicators. The timeout of a call is the one that was
- * set when it took its sequence number (sequence.h), however long it waits for calls before it. So a
- * later timeout is kept with the number of the first call that has it.
+/* How long calls may take, and the making of communicators. The timeout of a call is the one
+ * that was set when it took its sequence number (sequence.h), however long it waits for calls
+ * before it. So a later timeout is kept with the number of the first call that has it.
  *
  * Owner: the communicator. Threads: any; under the communicator's lock. */
 
@@ -33,7 +33,8 @@ struct tti_timeouts {
 void tti_timeouts_init(struct tti_timeouts *timeouts, const tutti_config *config);
 void tti_timeouts_release(struct tti_timeouts *timeouts);
 
-/* Of the making of a communicator. `config` is the caller's: it may be NULL, or of an older size. */
+/* Of the making of a communicator. `config` is the caller's: it may be NULL, or of an older
+ * size. */
 struct tti_timeout tti_timeout_of_boot(const tutti_config *config);
 
 /* Of the call that runs; of a call that would be made now. */

@@ -11,8 +11,8 @@
 #include "core/call/counts.h"
 #include "engine/engine.h"
 
-/* An all to all of more ranks is a list of transfers: a program of its own would have more chunks than
- * there are numbers. */
+/* An all to all of more ranks is a list of transfers: a program of its own would have more
+ * chunks than there are numbers. */
 #define TTI_PAIRED_RANKS_MAX 1024
 
 struct tti_transfer {
@@ -43,8 +43,8 @@ TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, const stru
 TUTTI_CHECKED tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 					   uint64_t sign, struct tti_job *job);
 
-/* For errors: which of n receives does not fit the message that `job` did not expect, and what its peer
- * sends, if that message is all of it. */
+/* For errors: which of n receives does not fit the message that `job` did not expect, and what
+ * its peer sends, if that message is all of it. */
 bool tti_transfers_explain(const struct tti_comm *comm, const struct tti_args *args, int n,
 			   const struct tti_job *job, char *buf, size_t size);
 

@@ -30,8 +30,8 @@ struct tti_maker {
 	void (*free)(struct tti_maker *maker); /* when the init is over */
 	struct tti_comm *parent;               /* lives until then; NULL: none */
 	int *ranks;                            /* [comm->n]: in the parent, by connect() */
-	/* The communicator whose revocation ends the init; with follows_deaths, so does the death of
-	 * one of its ranks. NULL: none. Lives until the init is over. */
+	/* The communicator whose revocation ends the init; with follows_deaths, so does the
+	 * death of one of its ranks. NULL: none. Lives until the init is over. */
 	struct tti_comm *follows;
 	bool follows_deaths;
 	/* connect() settles who belongs to it: if a rank dies later, the init succeeds, with a

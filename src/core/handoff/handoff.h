@@ -5,9 +5,10 @@
 /* Plans and programs of handoffs, and the proof that replicas are equal (TUTTI_CHECK).
  *
  * At the first handoff of two sides rank 0 plans it, over how hosts are wired (wiring.h). Rank 0
- * broadcasts the shape of the plan (coll/algorithms/handoff_shape.h), every rank checks it, hashes are
- * compared, and the plan is kept with its programs while it is used. If both sides hold parts there is
- * nothing to plan. A plan has a program for each order of its cuts, which a small count may change.
+ * broadcasts the shape of the plan (coll/algorithms/handoff_shape.h), every rank checks it,
+ * hashes are compared, and the plan is kept with its programs while it is used. If both sides
+ * hold parts there is nothing to plan. A plan has a program for each order of its cuts, which a
+ * small count may change.
  *
  * Owner: the communicator. Threads: the executing one's. */
 
@@ -21,9 +22,9 @@
 struct tti_args;
 struct tti_comm;
 
-/* The chunks of the last call by slots, or in memory, and the key of their program among those that the
- * communicator keeps: the plan, slots or memory, and the parts in their order, which most counts have in
- * common. */
+/* The chunks of the last call by slots, or in memory, and the key of their program among those
+ * that the communicator keeps: the plan, slots or memory, and the parts in their order, which
+ * most counts have in common. */
 struct tti_handoff_cut {
 	struct tti_handoff_chunks chunks;
 	size_t count, line;
@@ -41,8 +42,8 @@ struct tti_handoff_kept {
 	struct tti_handoff_cut cut[2];   /* by slots, in memory         */
 };
 
-/* The program of a call and where its chunks lie, valid until the next one. *slice_bytes: of a step; an
- * input of a memory program, else chosen here. */
+/* The program of a call and where its chunks lie, valid until the next one. *slice_bytes: of a
+ * step; an input of a memory program, else chosen here. */
 TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
 					   bool in_memory, struct tti_executable **out,
 					   size_t *slice_bytes, struct tti_layout *layout);

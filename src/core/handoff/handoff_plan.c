@@ -78,7 +78,7 @@ static void set_call(struct planning *p, enum tti_stage stage, tutti_collective 
 				     .algo = p->args->algo };
 }
 
-/* -- Sources that shall hold the same (TUTTI_CHECK) ---------------------------------------------- */
+/* -- Sources that shall hold the same (TUTTI_CHECK) --------------------------------- */
 
 /* Whether the sources are compared: each hashes its vector, and all gather the hashes. */
 static bool wants_check(const struct tti_args *args)
@@ -159,7 +159,7 @@ static tutti_status compare_prints(struct tti_comm *comm, const struct tti_args 
 	return TUTTI_OK;
 }
 
-/* -- Rank 0 plans it, over how the hosts are wired ------------------------------------------------ */
+/* -- Rank 0 plans it, over how the hosts are wired --------------------------------- */
 
 static void report(const struct tti_args *args, const struct tti_handoff_plan *plan,
 		   int64_t began_ns)
@@ -219,7 +219,7 @@ static tutti_status make_shape(struct planning *p, size_t *nbytes)
 	return st;
 }
 
-/* -- A plan goes round, in three calls ---------------------------------------------------------- */
+/* -- A plan goes round, in three calls --------------------------------- */
 
 /* At rank 0. */
 static void make(struct planning *p)

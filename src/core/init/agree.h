@@ -3,8 +3,9 @@
 #define TTI_CORE_AGREE_H
 
 /* One plan for all ranks: rank 0 makes it from the topologies of all hosts, or reads it from
- * TUTTI_PLAN_FILE, and the others receive its text. Only rank 0 computes it, so processors that round
- * differently cannot disagree. Each rank makes the shape from the text; ranks compare its hash.
+ * TUTTI_PLAN_FILE, and the others receive its text. Only rank 0 computes it, so processors that
+ * round differently cannot disagree. Each rank makes the shape from the text; ranks compare its
+ * hash.
  *
  * Owner: tti_agreed_release(). Threads: one at a time; any may read what came out. */
 
@@ -22,12 +23,12 @@ struct tti_agreed {
 	struct tti_wiring *wiring;  /* NULL: nothing was detected */
 };
 
-/* Whether there is anything to plan: not on one host with one NUMA node, unless a rank names a topology
- * or a plan. The same on all ranks. */
+/* Whether there is anything to plan: not on one host with one NUMA node, unless a rank names a
+ * topology or a plan. The same on all ranks. */
 bool tti_needs_plan(const struct tti_peers *peers, int nhosts);
 
-/* host_of[rank]: the lowest rank of its host; topology_ns: when the topologies were gathered. All ranks
- * have the same status. */
+/* host_of[rank]: the lowest rank of its host; topology_ns: when the topologies were gathered.
+ * All ranks have the same status. */
 TUTTI_CHECKED tutti_status tti_agree_on_plan(const struct tti_peers *peers, const int *host_of,
 					     int nhosts, struct tti_agreed *out,
 					     int64_t *topology_ns);
@@ -43,8 +44,8 @@ void tti_agreed_sum_up(const struct tti_agreed *agreed, struct tti_strbuf *out);
 /* All of it, as text or as JSON that tti_plan_read() reads. */
 TUTTI_CHECKED tutti_status tti_agreed_print(const struct tti_agreed *agreed, bool json,
 					    struct tti_strbuf *out);
-/* The same for a communicator that was made of another one: it has no plan, but a shape, NULL if there
- * was nothing to plan. Its JSON is null. */
+/* The same for a communicator that was made of another one: it has no plan, but a shape, NULL if
+ * there was nothing to plan. Its JSON is null. */
 TUTTI_CHECKED tutti_status tti_derived_print(const struct tti_shape *shape, int n, bool json,
 					     struct tti_strbuf *out);
 

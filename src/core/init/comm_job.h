@@ -2,8 +2,8 @@
 #ifndef TTI_CORE_COMM_JOB_H
 #define TTI_CORE_COMM_JOB_H
 
-/* A communicator as the planner takes it: hosts are nodes, each rank is a member where its memory is.
- * Only rank 0 makes it.
+/* A communicator as the planner takes it: hosts are nodes, each rank is a member where its
+ * memory is. Only rank 0 makes it.
  *
  * Owner: tti_comm_job_release(). Threads: one at a time. */
 
@@ -26,11 +26,13 @@ struct tti_comm_job {
 	uint32_t *part; /* [n] */
 };
 
-/* host_of[rank]: the lowest rank of its host. TUTTI_EPLAN: a topology has no NUMA node with cores. */
+/* host_of[rank]: the lowest rank of its host. TUTTI_EPLAN: a topology has no NUMA node with
+ * cores. */
 TUTTI_CHECKED tutti_status tti_comm_job_build(const struct tti_peers *peers,
 					      const struct tti_host_classes *hosts,
 					      const int *host_of, struct tti_comm_job *out);
-/* The same later, to plan at a call, by any rank; without parts and groups. `wiring` may be NULL. */
+/* The same later, to plan at a call, by any rank; without parts and groups. `wiring` may be
+ * NULL. */
 TUTTI_CHECKED tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring,
 						  const int *host_of, int n,
 						  struct tti_comm_job *out);

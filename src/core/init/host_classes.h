@@ -2,9 +2,9 @@
 #ifndef TTI_CORE_HOST_CLASSES_H
 #define TTI_CORE_HOST_CLASSES_H
 
-/* The topologies of all hosts, on all ranks. One rank of each place (a host, a network namespace, and
- * whatever else changes what is detected), its leader, detects. Ranks exchange hashes, and hosts of one
- * class, which have equal topologies, send the text once.
+/* The topologies of all hosts, on all ranks. One rank of each place (a host, a network
+ * namespace, and whatever else changes what is detected), its leader, detects. Ranks exchange
+ * hashes, and hosts of one class, which have equal topologies, send the text once.
  *
  *     leader of a place: detect ─▶ without what is its own ─▶ text ─▶ hash
  *     all:               gather infos

@@ -17,10 +17,11 @@ struct tti_meeting;
 struct tti_init_ids {
 	const tutti_unique_id *ids; /* [nids] */
 	int nids;
-	/* The file that the other ranks read the id from, which is taken over, in any case, and closed when
-	 * all have come or the init has failed; NULL: there is none. */
+	/* The file that the other ranks read the id from, which is taken over, in any case, and
+	 * closed when all have come or the init has failed; NULL: there is none. */
 	struct tti_meeting *meeting;
-	/* For errors: the file with the secret that the ranks prove. NULL or "": it is in no file. */
+	/* For errors: the file with the secret that the ranks prove. NULL or "": it is in no
+	 * file. */
 	const char *secret_path;
 };
 

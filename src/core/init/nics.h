@@ -2,10 +2,10 @@
 #ifndef TTI_CORE_NICS_H
 #define TTI_CORE_NICS_H
 
-/* Which NICs ranks use, on hosts that have several. Rank 0 finds the interfaces of the plan's NICs,
- * deals them out to ranks (plan/connect/nic_affinity.h) and tells all. Data between two ranks that a
- * channel of the plan connects goes by the NICs of the channel (plan/connect/nic_pairs.h); data between
- * others by the first NICs in the order of either.
+/* Which NICs ranks use, on hosts that have several. Rank 0 finds the interfaces of the plan's
+ * NICs, deals them out to ranks (plan/connect/nic_affinity.h) and tells all. Data between two
+ * ranks that a channel of the plan connects goes by the NICs of the channel
+ * (plan/connect/nic_pairs.h); data between others by the first NICs in the order of either.
  *
  * Threads: one at a time. */
 
@@ -39,8 +39,8 @@ void tti_nics_name(const struct tti_host_classes *hosts, int rank,
 TUTTI_CHECKED tutti_status tti_nics_copy(const struct tti_nic_names *names,
 					 struct tti_nic_names **out);
 
-/* For each NIC of the plan, node after node, its index in the info of its host's leader; TTI_NIC_NONE:
- * its host does not use it. */
+/* For each NIC of the plan, node after node, its index in the info of its host's leader;
+ * TTI_NIC_NONE: its host does not use it. */
 TUTTI_CHECKED tutti_status tti_nics_locate(const struct tti_comm_job *job,
 					   const struct tti_host_classes *hosts,
 					   const struct tti_plan *plan, uint8_t **at_out,
@@ -53,8 +53,8 @@ struct tti_nic_wires {
 	struct tti_lane_share *share;
 };
 
-/* `at`: of tti_nics_locate(); NICs that were not located are left out. tti_nics_unwire(), also after a
- * failure. */
+/* `at`: of tti_nics_locate(); NICs that were not located are left out. tti_nics_unwire(), also
+ * after a failure. */
 TUTTI_CHECKED tutti_status tti_nics_wire(const struct tti_plan *plan,
 					 const struct tti_host_classes *hosts, const uint8_t *at,
 					 int rank, struct tti_nic_wires *out);

@@ -70,8 +70,8 @@ struct tti_peer_settings {
 	bool reproducible, encrypt;
 };
 
-/* Gather and check. TUTTI_EINVAL: settings differ, or a file cannot be read. TUTTI_EPLAN: topologies or
- * plans differ. The same status on all ranks. */
+/* Gather and check. TUTTI_EINVAL: settings differ, or a file cannot be read. TUTTI_EPLAN:
+ * topologies or plans differ. The same status on all ranks. */
 TUTTI_CHECKED tutti_status tti_peers_exchange(struct tti_boot *boot,
 					      const struct tti_peer_settings *settings,
 					      struct tti_peers *out);
@@ -79,7 +79,8 @@ TUTTI_CHECKED tutti_status tti_peers_exchange(struct tti_boot *boot,
 TUTTI_CHECKED tutti_status tti_peers_digest(struct tti_peers *peers);
 void tti_peers_release(struct tti_peers *peers);
 
-/* All ranks fail by what `failed_rank` found: the others get its status and error text. All call it. */
+/* All ranks fail by what `failed_rank` found: the others get its status and error text. All call
+ * it. */
 TUTTI_CHECKED tutti_status tti_peers_fail(struct tti_boot *boot, int failed_rank,
 					  tutti_status status);
 

@@ -14,8 +14,8 @@ struct tti_comm;
 struct tti_maker;
 
 /* Peer info, transports, topologies, plan, engine, watch. `boot` is connected, which began at
- * began_ns, and is taken over. `maker`: NULL, or that of a child, which derives peer info and plan from
- * its root if it has a parent. */
+ * began_ns, and is taken over. `maker`: NULL, or that of a child, which derives peer info and
+ * plan from its root if it has a parent. */
 TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 					  const tutti_config *config, const struct tti_maker *maker,
 					  int64_t began_ns);

@@ -26,8 +26,8 @@ struct tti_tuning {
 TUTTI_CHECKED tutti_status tti_tuning_of(struct tti_tune_table *table, struct tti_algo_files *files,
 					 const struct tti_plan *plan, double ranks_a_core,
 					 struct tti_tuning *out);
-/* For some of the ranks; `shape`: how they lie over several hosts, NULL: one host. The table and the
- * files stay those of `of`: take them out before tti_tuning_release(). */
+/* For some of the ranks; `shape`: how they lie over several hosts, NULL: one host. The table and
+ * the files stay those of `of`: take them out before tti_tuning_release(). */
 TUTTI_CHECKED tutti_status tti_tuning_derive(const struct tti_tuning *of,
 					     const struct tti_shape *shape, struct tti_tuning *out);
 void tti_tuning_release(struct tti_tuning *tuning);

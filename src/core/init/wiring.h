@@ -2,9 +2,9 @@
 #ifndef TTI_CORE_WIRING_H
 #define TTI_CORE_WIRING_H
 
-/* How the hosts of a communicator are wired and where its ranks are. Every rank keeps it from init, to
- * plan handoffs at calls. Hosts of one class have one text. A communicator that is made of another one
- * keeps only which of its ranks it has.
+/* How the hosts of a communicator are wired and where its ranks are. Every rank keeps it from
+ * init, to plan handoffs at calls. Hosts of one class have one text. A communicator that is made
+ * of another one keeps only which of its ranks it has.
  *
  * Owner: counted; each holder calls tti_wiring_free(). Threads: any may read, hold and free. */
 

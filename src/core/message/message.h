@@ -6,11 +6,11 @@
  * threads, message_move.c moves bytes, message_request.c keeps requests, message_call.c has the
  * calls, message_wait.c their waits, message_match.c matches messages and receives.
  *
- * A channel has a communicator of its own, a duplicate of the one that it is made on, on which nobody
- * makes calls: its ports and links carry the messages, its watch tells who died. One lock covers all
- * of it, whoever moves something. A thread that waits looks for a while whether something comes, then
- * sleeps on a futex word. While no thread looks, the channel's own threads do, one for each port that
- * other ranks are reached by, asleep until something comes there.
+ * A channel has a communicator of its own, a duplicate of the one that it is made on, on which
+ * nobody makes calls: its ports and links carry the messages, its watch tells who died. One lock
+ * covers all of it, whoever moves something. A thread that waits looks for a while whether
+ * something comes, then sleeps on a futex word. While no thread looks, the channel's own threads
+ * do, one for each port that other ranks are reached by, asleep until something comes there.
  *
  *     EAGER  tag | bytes                       a short message
  *     OFFER  tag, nbytes, number               a long one, which stays where it is until
@@ -19,10 +19,10 @@
  *     SPENT  nbytes                    <-      so much of what was eager is kept no more
  *     LEAVE                                    nothing comes after that
  *
- * Receiving never waits for sending: an answer is kept in its request until there is room. So ranks
- * that fill each other's links cannot block each other. What a receiver must keep is bounded: a sender
- * sends only so many bytes eagerly and offers the rest, and makes only so many offers, beyond which
- * its sends wait.
+ * Receiving never waits for sending: an answer is kept in its request until there is room. So
+ * ranks that fill each other's links cannot block each other. What a receiver must keep is
+ * bounded: a sender sends only so many bytes eagerly and offers the rest, and makes only so many
+ * offers, beyond which its sends wait.
  *
  * Owner: the user; a communicator that ends takes back all but the struct. Threads: as
  * tutti/message.h says. */
@@ -116,7 +116,8 @@ struct tutti_channel {
 	bool broken;              /* nothing moves any more */
 	_Atomic bool has_more;    /* the last pump left what could have been moved */
 
-	/* lookers: threads of the user that poll. Then servers are off duty, and sleep on `duty`. */
+	/* lookers: threads of the user that poll. Then servers are off duty, and sleep on
+	 * `duty`. */
 	_Atomic int lookers;
 	_Atomic uint32_t off_duty, duty;
 	_Atomic uint32_t arrivals, probers; /* messages kept so far; who sleeps on that */

@@ -2,9 +2,10 @@
 #ifndef TTI_CORE_MESSAGE_MATCH_H
 #define TTI_CORE_MESSAGE_MATCH_H
 
-/* Which message belongs to which receive: two lists, oldest first, of receives that wait for a message
- * and of messages that wait for a receive. The caller looks for a counterpart before it adds an entry,
- * so the two lists have no entries that match, but for a message that was too long for its receive.
+/* Which message belongs to which receive: two lists, oldest first, of receives that wait for a
+ * message and of messages that wait for a receive. The caller looks for a counterpart before it
+ * adds an entry, so the two lists have no entries that match, but for a message that was too
+ * long for its receive.
  *
  * Owner: entries are the caller's, in its larger structs. Threads: not synchronised. */
 

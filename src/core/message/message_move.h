@@ -6,7 +6,8 @@
 
 #include "core/message/message.h"
 
-/* Some of what can be done without waiting, so that others get the lock; whether that was anything. */
+/* Some of what can be done without waiting, so that others get the lock; whether that was
+ * anything. */
 bool tti_message_pump(struct tutti_channel *channel);
 /* Whether something waits for room, or the last pump left something. */
 bool tti_message_is_busy(const struct tutti_channel *channel);

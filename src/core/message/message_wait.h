@@ -17,20 +17,20 @@ struct tti_message_wait {
 	bool looks;
 };
 
-/* Look whether something comes, then spin, yield or sleep. TUTTI_OK: the caller sees whether its wait
- * is over, which it is where *word is no longer `seen`. TUTTI_AGAIN: its time is over, or this thread is
- * interrupted. `what`: what is waited for. */
+/* Look whether something comes, then spin, yield or sleep. TUTTI_OK: the caller sees whether its
+ * wait is over, which it is where *word is no longer `seen`. TUTTI_AGAIN: its time is over, or
+ * this thread is interrupted. `what`: what is waited for. */
 TUTTI_CHECKED tutti_status tti_message_backoff(struct tutti_channel *channel,
 					       struct tti_message_wait *wait,
 					       _Atomic uint32_t *word, uint32_t seen,
 					       const char *what);
-/* Whether the watch says that a rank has closed the channel's communicator, which it may do without a
- * word on the links, and all that the rank has sent was taken from them. The caller looks once more at
- * what it waits for. False in a wait with a limit of its own. The channel's communicator is in no call,
- * so the channel asks the watch in its name, one question at a time. */
+/* Whether the watch says that a rank has closed the channel's communicator, which it may do
+ * without a word on the links, and all that the rank has sent was taken from them. The caller
+ * looks once more at what it waits for. False in a wait with a limit of its own. The channel's
+ * communicator is in no call, so the channel asks the watch in its name, one question at a time. */
 bool tti_message_is_gone(struct tutti_channel *channel, struct tti_message_wait *wait, int peer);
-/* Then the channel is lost. `doing`: what this rank does with the other one. leaver(): `what` that one
- * has done. */
+/* Then the channel is lost. `doing`: what this rank does with the other one. leaver(): `what`
+ * that one has done. */
 tutti_status tti_message_lose_to_leaver(struct tutti_channel *channel, int peer, const char *what,
 					const char *doing);
 TUTTI_CHECKED tutti_status tti_message_lose_to_gone(struct tutti_channel *channel, int peer,

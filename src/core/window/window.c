@@ -318,7 +318,8 @@ static tutti_status check_end(struct tti_comm *comm)
 	return tti_sequence_may_wait(comm);
 }
 
-/* Wait until no stream has a call of the window left to run. TUTTI_EUSAGE: that would be for ever. */
+/* Wait until no stream has a call of the window left to run. TUTTI_EUSAGE: that would be for
+ * ever. */
 static tutti_status await_queued(struct tutti_window *window)
 {
 	tutti_status st = TUTTI_OK;

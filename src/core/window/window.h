@@ -6,11 +6,12 @@
  * window_net.c and window_net_call.c move them by messages, window_signals.c has the counters of
  * signals, window_wait.c the waits.
  *
- * A signal increments a counter in memory of the rank that waits. If a rank cannot address the window
- * or the counters of another one, it sends both data and signals as messages, so that they stay in order.
+ * A signal increments a counter in memory of the rank that waits. If a rank cannot address the
+ * window or the counters of another one, it sends both data and signals as messages, so that
+ * they stay in order.
  *
- * Owner: the user; a communicator that ends takes back all but the struct. Threads: as tutti/window.h
- * says. */
+ * Owner: the user; a communicator that ends takes back all but the struct. Threads: as
+ * tutti/window.h says. */
 
 #include "core/comm.h"
 #include "tutti/window.h"
@@ -52,8 +53,8 @@ static inline size_t tti_window_signal_count(const struct tutti_window *window)
 /* The communicator ends: take back what it lent to windows. */
 void tti_windows_release(struct tti_comm *comm);
 
-/* The window's communicator, held until tti_handle_leave(). NULL: it was destroyed; the handle may be
- * another communicator's by now. */
+/* The window's communicator, held until tti_handle_leave(). NULL: it was destroyed; the handle
+ * may be another communicator's by now. */
 struct tti_comm *tti_window_find(struct tutti_window *window);
 
 #endif

@@ -24,15 +24,15 @@
 /* Windows by messages, over a TCP port of their own: links of collectives are FIFOs whose
  * messages belong to calls of all ranks.
  *
- * Calls use the port under a lock, and so does a thread that serves the other ranks while this one
- * makes no call. A message is handled at once and never kept: its reply (the bytes of a get, the
- * answer to a flush) is noted as numbers in the peer's struct and sent when there is room. So
- * receiving never waits for sending, and ranks that fill each other's links cannot block each other.
+ * Calls use the port under a lock, and so does a thread that serves the other ranks while this
+ * one makes no call. A message is handled at once and never kept: its reply (the bytes of a get,
+ * the answer to a flush) is noted as numbers in the peer's struct and sent when there is room.
+ * So receiving never waits for sending, and ranks that fill each other's links cannot block each
+ * other.
  *
  *     PUT    offset | bytes          SIGNAL number
  *     GET    offset, nbytes    ->    DATA offset | bytes, ...     one get a peer at a time
- *     FLUSH  number            ->    FLUSHED number               all before it are there
- */
+ *     FLUSH  number            ->    FLUSHED number               all before it are there */
 
 #define TAG     UINT64_C(0x776f646e69777474)
 /* How long the thread sleeps if messages wait for room; if not. */

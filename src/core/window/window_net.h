@@ -2,8 +2,8 @@
 #ifndef TTI_CORE_WINDOW_NET_H
 #define TTI_CORE_WINDOW_NET_H
 
-/* Windows by messages: window_net.c serves other ranks, window_net_call.c has this rank's requests. The
- * protocol is in window_net.c.
+/* Windows by messages: window_net.c serves other ranks, window_net_call.c has this rank's
+ * requests. The protocol is in window_net.c.
  *
  * Owner: the window. Threads: any, under `lock` where it says so. */
 
@@ -64,10 +64,11 @@ bool tti_net_is_busy(const struct tti_window_net *net);
 void tti_net_report(struct tti_window_net *net);
 void tti_net_wake(struct tti_window_net *net);
 
-/* Collective: open a port of the window's own, with links to all peers that are not reached in place. */
+/* Collective: open a port of the window's own, with links to all peers that are not reached in
+ * place. */
 TUTTI_CHECKED tutti_status tti_window_net_open(struct tutti_window *window);
-/* No rank puts or gets any more: from now on it is no failure if a peer is gone. stay(): the end of the
- * window was refused. */
+/* No rank puts or gets any more: from now on it is no failure if a peer is gone. stay(): the end
+ * of the window was refused. */
 void tti_window_net_leave(struct tti_window_net *net);
 void tti_window_net_stay(struct tti_window_net *net);
 void tti_window_net_close(struct tti_window_net *net);

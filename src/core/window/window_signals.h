@@ -13,10 +13,10 @@
 
 #include "tutti/status.h"
 
-/* Signals from one origin, in memory that it can address. The lower bits of `word` count them, the upper
- * bits are those of the window's key. So a signal is one compare-and-swap, which changes nothing if the
- * window is gone, whatever lies there by now. A waiter counts itself in `waiters` and sleeps on the lower
- * half of `word`. */
+/* Signals from one origin, in memory that it can address. The lower bits of `word` count them,
+ * the upper bits are those of the window's key. So a signal is one compare-and-swap, which
+ * changes nothing if the window is gone, whatever lies there by now. A waiter counts itself in
+ * `waiters` and sleeps on the lower half of `word`. */
 struct tti_window_signal {
 	_Alignas(64) _Atomic uint64_t word;
 	_Atomic uint32_t waiters;
@@ -24,8 +24,8 @@ struct tti_window_signal {
 
 #define TTI_SIGNALS_MOST ((UINT64_C(1) << 40) - 1)
 
-/* All counters of one rank. `open` is the window's key until the rank takes its window away: from then
- * on the memory of the window may be something else's. */
+/* All counters of one rank. `open` is the window's key until the rank takes its window away:
+ * from then on the memory of the window may be something else's. */
 struct tti_window_signals {
 	_Alignas(64) _Atomic uint64_t open;
 	struct tti_window_signal from[];
@@ -55,16 +55,17 @@ static inline _Atomic uint32_t *tti_signal_doorbell(struct tti_window_signal *si
 	return (_Atomic uint32_t *)(void *)&signal->word;
 }
 
-/* n counters for a window with that key, to be dropped. `for_peers`: in memory that other processes can
- * map, if there is any. */
+/* n counters for a window with that key, to be dropped. `for_peers`: in memory that other
+ * processes can map, if there is any. */
 TUTTI_CHECKED tutti_status tti_signals_create(size_t n, bool for_peers, uint64_t key,
 					      struct tti_window_signals **out);
 
 /* A random number of this process. */
 uint64_t tti_signals_process(void);
 
-/* The counters of another rank of this process, which are not freed before they are dropped; NULL: their
- * window has ended. Counters of another process are mapped as long as the port lives. */
+/* The counters of another rank of this process, which are not freed before they are dropped;
+ * NULL: their window has ended. Counters of another process are mapped as long as the port
+ * lives. */
 struct tti_window_signals *tti_signals_borrow(uint64_t key);
 void tti_signals_drop(struct tti_window_signals *signals);
 
