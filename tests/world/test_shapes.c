@@ -49,7 +49,7 @@ static void check_chunks(const struct tti_comm *comm, const struct laid *laid, i
 			continue;
 		if (!CHECK_OK(tti_program_build(laid->algo, &how, &prog)))
 			return;
-		CHECK(tti_executable_nchunks(programs->kept.at[i].bound) == prog.nchunks);
+		CHECK(tti_executable_nchunks(programs->kept.at[i].executable) == prog.nchunks);
 		tti_program_release(&prog);
 	}
 }
