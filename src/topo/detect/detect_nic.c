@@ -32,8 +32,8 @@ static bool has_other_port(const struct tti_nic_scan *scan, const struct tti_nic
 
 /* Whether an interface belongs to that RDMA port: it is on the same device, or in the bond
  * that is the interface of the RDMA device. */
-static bool is_face_of(const struct tti_nic_scan *scan, const struct tti_nic_port *netdev,
-		       const struct tti_nic_port *rdma)
+static bool is_interface_of(const struct tti_nic_scan *scan, const struct tti_nic_port *netdev,
+			    const struct tti_nic_port *rdma)
 {
 	if (same_text(netdev->name, rdma->netdev))
 		return true;
@@ -50,14 +50,14 @@ static struct tti_nic_port *find_rdma(const struct tti_nic_scan *scan,
 	for (size_t i = 0; i < scan->ports.n; i++) {
 		struct tti_nic_port *const port = &scan->ports.at[i];
 
-		if (port->rdma && is_face_of(scan, netdev, port))
+		if (port->rdma && is_interface_of(scan, netdev, port))
 			return port;
 	}
 	return NULL;
 }
 
 /* Keep one entry for each port: interfaces of RDMA ports go into the entries of these. */
-static void join_faces(struct tti_nic_scan *scan)
+static void merge_interfaces(struct tti_nic_scan *scan)
 {
 	size_t kept = 0;
 
@@ -82,21 +82,21 @@ static void join_faces(struct tti_nic_scan *scan)
 /* -- Cards ---------------------------------------------------------------------------- */
 
 /* The function whose PCI link and cable a port uses. */
-static uint64_t wire_of(const struct tti_nic_port *port)
+static uint64_t port_function(const struct tti_nic_port *port)
 {
 	return port->physical != TTI_BUSID_NONE ? port->physical : port->function;
 }
 
 static bool same_card(const struct tti_nic_port *a, const struct tti_nic_port *b)
 {
-	if (wire_of(a) == TTI_BUSID_NONE || wire_of(b) == TTI_BUSID_NONE)
+	if (port_function(a) == TTI_BUSID_NONE || port_function(b) == TTI_BUSID_NONE)
 		return same_text(a->path, b->path);
-	return TTI_BUSID_CARD(wire_of(a)) == TTI_BUSID_CARD(wire_of(b));
+	return TTI_BUSID_CARD(port_function(a)) == TTI_BUSID_CARD(port_function(b));
 }
 
-static bool same_wire(const struct tti_nic_port *a, const struct tti_nic_port *b)
+static bool same_port(const struct tti_nic_port *a, const struct tti_nic_port *b)
 {
-	return wire_of(a) == wire_of(b) && a->unit == b->unit;
+	return port_function(a) == port_function(b) && a->unit == b->unit;
 }
 
 static int order(uint64_t a, uint64_t b)
@@ -109,9 +109,9 @@ static int order(uint64_t a, uint64_t b)
 static int compare(const void *left, const void *right)
 {
 	const struct tti_nic_port *const a = left, *const b = right;
-	int by = order(wire_of(a), wire_of(b));
+	int by = order(port_function(a), port_function(b));
 
-	if (!by && wire_of(a) == TTI_BUSID_NONE)
+	if (!by && port_function(a) == TTI_BUSID_NONE)
 		by = strcmp(a->path, b->path);
 	if (!by)
 		by = a->unit - b->unit;
@@ -159,7 +159,7 @@ static struct tti_xml *find_place(const struct tti_detect *detect, const struct 
 			port->name);
 		return tti_detect_find_cpu(detect, numa_of(detect, port->path));
 	}
-	place = tti_detect_find_pci(detect, wire_of(port));
+	place = tti_detect_find_pci(detect, port_function(port));
 	if (!place)
 		place = tti_detect_find_pci(detect, port->function);
 	if (place)
@@ -222,7 +222,7 @@ static bool write_cards(struct tti_detect *detect, const struct tti_nic_scan *sc
 			nic = place ? tti_xml_add(detect->doc, place, "nic") : NULL;
 			number = 0;
 		}
-		number += !number || !same_wire(port, port - 1);
+		number += !number || !same_port(port, port - 1);
 		if (!nic || !write_net(detect->doc, nic, port, i, number))
 			return false;
 		drop_function(detect, port, place);
@@ -238,7 +238,7 @@ tutti_status tti_detect_nics(struct tti_detect *detect)
 	if (!status)
 		status = tti_nic_scan_netdevs(&scan);
 	if (!status && scan.ports.n) {
-		join_faces(&scan);
+		merge_interfaces(&scan);
 		qsort(scan.ports.at, scan.ports.n, sizeof(scan.ports.at[0]), compare);
 		if (!write_cards(detect, &scan))
 			status = tti_detect_no_memory(detect);

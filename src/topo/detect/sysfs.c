@@ -25,8 +25,8 @@
 
 /* -- Resolving ---------------------------------------------------------------------- */
 
-/* A path on its way: `done` has no links and is relative to the root, "" the root. */
-struct way {
+/* A path that is being resolved: `done` has no links and is relative to the root, "" the root. */
+struct lookup {
 	char done[PATH_MAX];
 	char todo[PATH_MAX];
 };
@@ -48,29 +48,29 @@ static bool go_down(char *done, const char *name, size_t len)
 }
 
 /* Put the target of a link in front of the rest of the path. */
-static bool follow(struct way *way, const char *rest, const char *target)
+static bool follow(struct lookup *lookup, const char *rest, const char *target)
 {
 	char both[PATH_MAX];
 	const int n = snprintf(both, sizeof(both), "%s/%s", target, rest);
 
 	if ((size_t)n >= sizeof(both))
 		return false;
-	memcpy(way->todo, both, (size_t)n + 1);
+	memcpy(lookup->todo, both, (size_t)n + 1);
 	if (target[0] == '/')
-		way->done[0] = '\0';
+		lookup->done[0] = '\0';
 	else
-		go_up(way->done);
+		go_up(lookup->done);
 	return true;
 }
 
-/* Resolve way->todo to way->done without leaving the root. The last part need not exist. */
-static bool resolve(int fd, struct way *way)
+/* Resolve lookup->todo to lookup->done without leaving the root. The last part need not exist. */
+static bool resolve(int fd, struct lookup *lookup)
 {
 	char target[PATH_MAX];
-	const char *at = way->todo;
+	const char *at = lookup->todo;
 	int nlinks = 0;
 
-	way->done[0] = '\0';
+	lookup->done[0] = '\0';
 	for (;;) {
 		size_t len;
 		ssize_t n;
@@ -84,37 +84,37 @@ static bool resolve(int fd, struct way *way)
 			continue;
 		}
 		if (len == 2 && at[0] == '.' && at[1] == '.') {
-			go_up(way->done);
+			go_up(lookup->done);
 			at += len;
 			continue;
 		}
-		if (!go_down(way->done, at, len))
+		if (!go_down(lookup->done, at, len))
 			return false;
 		at += len;
-		n = readlinkat(fd, way->done, target, sizeof(target) - 1);
+		n = readlinkat(fd, lookup->done, target, sizeof(target) - 1);
 		if (n < 0 && errno == EINVAL)
 			continue; /* there, and no link */
 		if (n < 0 || n == (ssize_t)sizeof(target) - 1 || ++nlinks > MAX_LINKS)
 			return false;
 		target[n] = '\0';
-		if (!follow(way, at, target))
+		if (!follow(lookup, at, target))
 			return false;
-		at = way->todo;
+		at = lookup->todo;
 	}
 }
 
-static bool resolve_format(const struct tti_sysfs *root, struct way *way, const char *fmt,
+static bool resolve_format(const struct tti_sysfs *root, struct lookup *lookup, const char *fmt,
 			   va_list args)
 {
-	const int n = vsnprintf(way->todo, sizeof(way->todo), fmt, args);
+	const int n = vsnprintf(lookup->todo, sizeof(lookup->todo), fmt, args);
 
-	return n >= 0 && (size_t)n < sizeof(way->todo) && resolve(root->fd, way);
+	return n >= 0 && (size_t)n < sizeof(lookup->todo) && resolve(root->fd, lookup);
 }
 
 /* The path that `done` names, for the kernel. */
-static const char *name_of(const struct way *way)
+static const char *name_of(const struct lookup *lookup)
 {
-	return way->done[0] ? way->done : ".";
+	return lookup->done[0] ? lookup->done : ".";
 }
 
 /* -- Reading ------------------------------------------------------------------------ */
@@ -146,11 +146,11 @@ static ssize_t read_at(int dir, const char *path, void *buf, size_t size)
 static ssize_t read_format(const struct tti_sysfs *root, void *buf, size_t size, const char *fmt,
 			   va_list args)
 {
-	struct way way;
+	struct lookup lookup;
 
-	if (!resolve_format(root, &way, fmt, args))
+	if (!resolve_format(root, &lookup, fmt, args))
 		return -1;
-	return read_at(root->fd, name_of(&way), buf, size);
+	return read_at(root->fd, name_of(&lookup), buf, size);
 }
 
 static bool line_format(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt,
@@ -213,54 +213,54 @@ bool tti_sysfs_int(const struct tti_sysfs *root, int64_t *out, const char *fmt, 
 	return ok && to_int(line, out);
 }
 
-/* `way` leads to an entry. */
-static bool real_format(const struct tti_sysfs *root, struct way *way, const char *fmt,
+/* `lookup` leads to an entry that exists. */
+static bool real_format(const struct tti_sysfs *root, struct lookup *lookup, const char *fmt,
 			va_list args)
 {
 	struct stat info;
 
-	return resolve_format(root, way, fmt, args) &&
-	       fstatat(root->fd, name_of(way), &info, AT_SYMLINK_NOFOLLOW) == 0;
+	return resolve_format(root, lookup, fmt, args) &&
+	       fstatat(root->fd, name_of(lookup), &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 bool tti_sysfs_exists(const struct tti_sysfs *root, const char *fmt, ...)
 {
-	struct way way;
+	struct lookup lookup;
 	va_list args;
 	bool ok;
 
 	va_start(args, fmt);
-	ok = real_format(root, &way, fmt, args);
+	ok = real_format(root, &lookup, fmt, args);
 	va_end(args);
 	return ok;
 }
 
 bool tti_sysfs_real(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...)
 {
-	struct way way;
+	struct lookup lookup;
 	va_list args;
 	bool ok;
 
 	va_start(args, fmt);
-	ok = real_format(root, &way, fmt, args);
+	ok = real_format(root, &lookup, fmt, args);
 	va_end(args);
-	return ok && (size_t)snprintf(buf, size, "%s", name_of(&way)) < size;
+	return ok && (size_t)snprintf(buf, size, "%s", name_of(&lookup)) < size;
 }
 
 bool tti_sysfs_real_name(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...)
 {
 	const char *slash;
-	struct way way;
+	struct lookup lookup;
 	va_list args;
 	bool ok;
 
 	va_start(args, fmt);
-	ok = real_format(root, &way, fmt, args);
+	ok = real_format(root, &lookup, fmt, args);
 	va_end(args);
 	if (!ok)
 		return false;
-	slash = strrchr(way.done, '/');
-	return (size_t)snprintf(buf, size, "%s", slash ? slash + 1 : name_of(&way)) < size;
+	slash = strrchr(lookup.done, '/');
+	return (size_t)snprintf(buf, size, "%s", slash ? slash + 1 : name_of(&lookup)) < size;
 }
 
 size_t tti_sysfs_parent(const char *path, size_t len)
@@ -341,7 +341,7 @@ tutti_status tti_sysfs_list(const struct tti_sysfs *root, char ***names_out, siz
 			    const char *fmt, ...)
 {
 	struct name_text names = { 0 };
-	struct way way;
+	struct lookup lookup;
 	DIR *dir = NULL;
 	va_list args;
 	bool ok = true;
@@ -349,8 +349,8 @@ tutti_status tti_sysfs_list(const struct tti_sysfs *root, char ***names_out, siz
 	*names_out = NULL;
 	*n_out = 0;
 	va_start(args, fmt);
-	if (resolve_format(root, &way, fmt, args))
-		dir = open_dir(root->fd, name_of(&way));
+	if (resolve_format(root, &lookup, fmt, args))
+		dir = open_dir(root->fd, name_of(&lookup));
 	va_end(args);
 	if (!dir)
 		return TUTTI_OK;
@@ -361,7 +361,7 @@ tutti_status tti_sysfs_list(const struct tti_sysfs *root, char ***names_out, siz
 	*n_out = *names_out ? names.n : 0;
 	tti_vec_release(&names.text);
 	return *names_out ? TUTTI_OK
-			  : tti_fail(TUTTI_ENOMEM, "no memory for the names in %s", way.done);
+			  : tti_fail(TUTTI_ENOMEM, "no memory for the names in %s", lookup.done);
 }
 
 /* -- The root ----------------------------------------------------------------------- */

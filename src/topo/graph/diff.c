@@ -16,14 +16,14 @@
 #define MOST_NAMES 16
 
 /* The GPUs and nets in a subtree that have no match. */
-struct lost {
+struct unmatched {
 	uint32_t ngpus, nnets;
 };
 
 struct side {
 	struct tti_diff_tree tree;
 	const char *name;
-	struct lost *lost; /* of each node */
+	struct unmatched *unmatched; /* of each node */
 };
 
 struct diff {
@@ -121,45 +121,47 @@ static void add_pair(struct diff *diff, uint32_t v)
 
 /* -- What only one side has --------------------------------------------------------------------- */
 
-static tutti_status count_lost(struct side *side)
+static tutti_status count_unmatched(struct side *side)
 {
 	const struct tti_diff_tree *tree = &side->tree;
 
-	side->lost = tti_calloc(tree->n, sizeof(*side->lost));
-	if (!side->lost)
+	side->unmatched = tti_calloc(tree->n, sizeof(*side->unmatched));
+	if (!side->unmatched)
 		return tti_fail(TUTTI_ENOMEM, "no memory to compare two topologies");
 	for (uint32_t i = tree->n; i-- > 1;) {
 		const uint32_t v = tree->order[i];
-		struct lost *lost = &side->lost[v], *up = &side->lost[tree->parent[v]];
+		struct unmatched *unmatched = &side->unmatched[v],
+				 *up = &side->unmatched[tree->parent[v]];
 
 		if (v < tree->graph->nnodes && tree->match[v] == TTI_NODE_NONE) {
-			lost->ngpus += tree->graph->nodes[v].type == TTI_NODE_GPU;
-			lost->nnets += tree->graph->nodes[v].type == TTI_NODE_NET;
+			unmatched->ngpus += tree->graph->nodes[v].type == TTI_NODE_GPU;
+			unmatched->nnets += tree->graph->nodes[v].type == TTI_NODE_NET;
 		}
-		up->ngpus += lost->ngpus;
-		up->nnets += lost->nnets;
+		up->ngpus += unmatched->ngpus;
+		up->nnets += unmatched->nnets;
 	}
 	return TUTTI_OK;
 }
 
 /* ", with 2 GPUs and 1 NIC port below", unless the name of the node says so. */
-static void add_lost(const struct side *side, uint32_t v, struct tti_strbuf *out)
+static void add_unmatched(const struct side *side, uint32_t v, struct tti_strbuf *out)
 {
 	const struct tti_graph *graph = side->tree.graph;
-	const struct lost lost = side->lost[v];
+	const struct unmatched unmatched = side->unmatched[v];
 
-	if (lost.ngpus + lost.nnets == 0 ||
+	if (unmatched.ngpus + unmatched.nnets == 0 ||
 	    (v < graph->nnodes && graph->nodes[v].type != TTI_NODE_CPU &&
 	     graph->nodes[v].type != TTI_NODE_PCI && graph->nodes[v].type != TTI_NODE_PKG))
 		return;
 	tti_strbuf_add(out, ", with ");
-	if (lost.ngpus)
-		tti_strbuf_addf(out, "%" PRIu32 " GPU%s", lost.ngpus, lost.ngpus == 1 ? "" : "s");
-	if (lost.ngpus && lost.nnets)
+	if (unmatched.ngpus)
+		tti_strbuf_addf(out, "%" PRIu32 " GPU%s", unmatched.ngpus,
+				unmatched.ngpus == 1 ? "" : "s");
+	if (unmatched.ngpus && unmatched.nnets)
 		tti_strbuf_add(out, " and ");
-	if (lost.nnets)
-		tti_strbuf_addf(out, "%" PRIu32 " NIC port%s", lost.nnets,
-				lost.nnets == 1 ? "" : "s");
+	if (unmatched.nnets)
+		tti_strbuf_addf(out, "%" PRIu32 " NIC port%s", unmatched.nnets,
+				unmatched.nnets == 1 ? "" : "s");
 	tti_strbuf_add(out, " below");
 }
 
@@ -177,7 +179,7 @@ static void only_in(struct diff *diff, const struct side *side)
 		tti_strbuf_addf(diff->out, "only in %s: ", side->name);
 		add_node(tree, v, diff->out);
 		add_place(tree, v, diff->out);
-		add_lost(side, v, diff->out);
+		add_unmatched(side, v, diff->out);
 		end_line(diff);
 	}
 }
@@ -388,8 +390,8 @@ static tutti_status compare(struct diff *diff)
 	struct crosses of_a = { 0 }, of_b = { 0 };
 	bool good = true;
 
-	TTI_TRY(count_lost(&diff->a));
-	TTI_TRY(count_lost(&diff->b));
+	TTI_TRY(count_unmatched(&diff->a));
+	TTI_TRY(count_unmatched(&diff->b));
 	only_in(diff, &diff->a);
 	only_in(diff, &diff->b);
 	for (uint32_t i = 0; i < a->n; i++)
@@ -418,8 +420,8 @@ static void release(struct diff *diff)
 {
 	tti_diff_tree_release(&diff->a.tree);
 	tti_diff_tree_release(&diff->b.tree);
-	tti_free(diff->a.lost);
-	tti_free(diff->b.lost);
+	tti_free(diff->a.unmatched);
+	tti_free(diff->b.unmatched);
 	tti_strbuf_release(&diff->of_a.text);
 	tti_strbuf_release(&diff->of_b.text);
 }

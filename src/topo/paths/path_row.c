@@ -66,7 +66,7 @@ static tutti_status find_reach(struct tti_path_rows *rows, uint32_t *hops)
 tutti_status tti_path_rows_init(struct tti_path_rows *rows, const struct tti_graph *graph,
 				const uint32_t *endpoints, uint32_t n, bool nvb)
 {
-	/* A way visits no node twice. */
+	/* A path visits no node twice. */
 	uint32_t *hops = tti_calloc(graph->nnodes, sizeof(*hops));
 	tutti_status status = TUTTI_OK;
 

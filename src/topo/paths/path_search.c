@@ -86,15 +86,15 @@ static int compare_nodes(const void *left, const void *right, void *arg)
 	const struct tti_graph *graph = arg;
 	const struct tti_node *a = &graph->nodes[*(const uint32_t *)left];
 	const struct tti_node *b = &graph->nodes[*(const uint32_t *)right];
-	int way = 0;
+	int order = 0;
 
 	if (a->host != b->host)
-		way = strcmp(graph->hosts[a->host], graph->hosts[b->host]);
-	if (!way)
-		way = (a->type > b->type) - (a->type < b->type);
-	if (!way)
-		way = tti_name_order(a->name, b->name);
-	return way ? way : (a > b) - (a < b);
+		order = strcmp(graph->hosts[a->host], graph->hosts[b->host]);
+	if (!order)
+		order = (a->type > b->type) - (a->type < b->type);
+	if (!order)
+		order = tti_name_order(a->name, b->name);
+	return order ? order : (a > b) - (a < b);
 }
 
 static bool order_nodes(struct tti_path_search *search)

@@ -98,10 +98,9 @@ tutti_status tti_xml_int(const struct tti_xml_doc *doc, const struct tti_xml *no
 	char buf[SHOWN + 4];
 	uint64_t digits;
 
-	if (!text) {
-		*out = missing;
+	*out = missing;
+	if (!text)
 		return TUTTI_OK;
-	}
 	if (!tti_xml_digits(text + minus, &digits) || digits > INT64_MAX)
 		return tti_xml_fail(doc, node,
 				    "%s=\"%s\" is not a number from %" PRId64 " to %" PRId64 MEND,
@@ -120,10 +119,9 @@ tutti_status tti_xml_hex(const struct tti_xml_doc *doc, const struct tti_xml *no
 	const char *text = stated(node, attr);
 	char buf[SHOWN + 4];
 
-	if (!text) {
-		*out = missing;
+	*out = missing;
+	if (!text)
 		return TUTTI_OK;
-	}
 	if (!tti_xml_digits(text, out) || *out > max)
 		return tti_xml_fail(doc, node,
 				    "%s=\"%s\" is not a number from 0 to 0x%" PRIx64 MEND, attr,
@@ -148,10 +146,9 @@ tutti_status tti_xml_real(const struct tti_xml_doc *doc, const struct tti_xml *n
 	const char *text = stated(node, attr);
 	char buf[SHOWN + 4];
 
-	if (!text) {
-		*out = missing;
+	*out = missing;
+	if (!text)
 		return TUTTI_OK;
-	}
 	if (!parse_real(text, out) || *out < 0 || *out > max)
 		return tti_xml_fail(doc, node, "%s=\"%s\" is not a number from 0 to %g" MEND, attr,
 				    shown(text, buf), max);
