@@ -13,7 +13,8 @@
 #include "util/strbuf.h"
 #include "util/thread.h"
 
-#define MOST_RANKS (TTI_MAIL_DATA * 8)
+#define RANKS_MOST (TTI_MAIL_DATA * 8)
+#define WORDS_MOST (TTI_MAIL_DATA / sizeof(uint64_t))
 
 /* A rank that waits asks again after so long. */
 #define ASK_AGAIN_MS 1000
@@ -22,21 +23,20 @@ struct tti_agreement {
 	struct tti_mailbox mailbox;
 	struct tti_boot *carrier;
 	int rank, n;
-	int *member; /* [n]: their ranks in the carrier */
-	size_t words;
+	size_t words; /* of n bits */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool decided;
 	bool excluded; /* others have decided without this rank */
 	/* One bit for each rank. */
-	uint64_t *out;    /* is left out in any case                          */
-	uint64_t *dead;   /* as far as is known; once decided: the decision    */
-	uint64_t *heard;  /* something came from it                           */
-	uint64_t *joined; /* it waits for the decision                         */
-	uint64_t *owed;   /* has sent a QUERY, and gets a JOIN                */
-	uint64_t *asked;  /* was sent a QUERY                                 */
-	uint64_t bits[];  /* of all of these                                  */
+	uint64_t out[WORDS_MOST];    /* is left out in any case                       */
+	uint64_t dead[WORDS_MOST];   /* as far as is known; once decided: the decision */
+	uint64_t heard[WORDS_MOST];  /* something came from it                        */
+	uint64_t joined[WORDS_MOST]; /* it waits for the decision                     */
+	uint64_t owed[WORDS_MOST];   /* it has sent a QUERY, and gets a JOIN          */
+	uint64_t asked[WORDS_MOST];  /* was sent a QUERY                              */
+	int member[];                /* [n]: their ranks in the carrier               */
 };
 
 static struct tti_agreement *agreement_of(struct tti_mailbox *mailbox)
@@ -96,7 +96,7 @@ static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *l
 	const int rank = find(agreement, from);
 	const size_t wanted =
 		letter->kind == TTI_MAIL_QUERY ? 0 : agreement->words * sizeof(uint64_t);
-	uint64_t bits[TTI_MAIL_DATA / sizeof(uint64_t)];
+	uint64_t bits[WORDS_MOST];
 	bool answers = false;
 
 	if (rank < 0 || nbytes != wanted)
@@ -139,60 +139,30 @@ static void down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const
 
 /* -- Opening and closing ---------------------------------------------------------------- */
 
-static tutti_status fill(struct tti_agreement *agreement, struct tti_boot *parent,
-			 const uint64_t *out)
-{
-	uint64_t **sets[] = { &agreement->out,    &agreement->dead, &agreement->heard,
-			      &agreement->joined, &agreement->owed, &agreement->asked };
-
-	agreement->member = tti_calloc((size_t)agreement->n, sizeof(*agreement->member));
-	if (!agreement->member)
-		return tti_fail(TUTTI_ENOMEM, "an agreement of %d ranks: out of memory",
-				agreement->n);
-	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
-		*sets[i] = agreement->bits + i * agreement->words;
-	for (int rank = 0; rank < agreement->n; rank++)
-		agreement->member[rank] = tti_boot_carrier_rank(parent, rank);
-	memcpy(agreement->out, out, agreement->words * sizeof(*out));
-	memcpy(agreement->dead, out, agreement->words * sizeof(*out));
-	return TUTTI_OK;
-}
-
-static void release(struct tti_agreement *agreement)
-{
-	pthread_cond_destroy(&agreement->changed);
-	pthread_mutex_destroy(&agreement->lock);
-	tti_free(agreement->member);
-	tti_free(agreement);
-}
-
 tutti_status tti_agreement_create(struct tti_boot *parent, uint64_t context, const uint64_t *out,
 				  struct tti_agreement **agreement_out)
 {
 	const int n = tti_boot_nranks(parent);
-	const size_t words = TTI_BITSET_WORDS(n);
 	struct tti_agreement *agreement;
-	tutti_status st;
 
-	if (n > MOST_RANKS)
+	if (n > RANKS_MOST)
 		return tti_fail(TUTTI_EUNSUPPORTED,
 				"an agreement of %d ranks: %d at most; name the ranks to leave out",
-				n, MOST_RANKS);
-	agreement = tti_zalloc(sizeof(*agreement) + 6 * words * sizeof(uint64_t));
+				n, RANKS_MOST);
+	agreement = tti_zalloc(sizeof(*agreement) + (size_t)n * sizeof(*agreement->member));
 	if (!agreement)
 		return tti_fail(TUTTI_ENOMEM, "an agreement of %d ranks: out of memory", n);
 	agreement->mailbox = (struct tti_mailbox){ .context = context, .take = take, .down = down };
 	agreement->carrier = tti_boot_carrier(parent);
 	agreement->rank = tti_boot_rank(parent);
 	agreement->n = n;
-	agreement->words = words;
+	agreement->words = TTI_BITSET_WORDS(n);
 	pthread_mutex_init(&agreement->lock, NULL);
 	tti_cond_init(&agreement->changed);
-	st = fill(agreement, parent, out);
-	if (st != TUTTI_OK) {
-		release(agreement);
-		return st;
-	}
+	for (int rank = 0; rank < n; rank++)
+		agreement->member[rank] = tti_boot_carrier_rank(parent, rank);
+	memcpy(agreement->out, out, agreement->words * sizeof(*out));
+	memcpy(agreement->dead, out, agreement->words * sizeof(*out));
 	tti_dispatcher_open(&agreement->carrier->dispatcher, &agreement->mailbox);
 	for (int rank = 0; rank < n; rank++)
 		if (tti_dispatcher_is_down(&agreement->carrier->dispatcher,
@@ -207,16 +177,18 @@ void tti_agreement_free(struct tti_agreement *agreement)
 	if (!agreement)
 		return;
 	tti_dispatcher_close(&agreement->carrier->dispatcher, &agreement->mailbox);
-	release(agreement);
+	pthread_cond_destroy(&agreement->changed);
+	pthread_mutex_destroy(&agreement->lock);
+	tti_free(agreement);
 }
 
-/* -- Holding it ------------------------------------------------------------------------- */
+/* -- Waiting for it ------------------------------------------------------------------------- */
 
 /* What to send now; the lock is held. */
 struct round {
 	enum tti_mail_kind kind; /* 0: nothing */
-	uint64_t to[TTI_MAIL_DATA / sizeof(uint64_t)];
-	uint64_t bits[TTI_MAIL_DATA / sizeof(uint64_t)];
+	uint64_t to[WORDS_MOST];
+	uint64_t bits[WORDS_MOST];
 };
 
 static int find_coordinator(const struct tti_agreement *agreement)
