@@ -83,12 +83,7 @@ static tutti_status self_open(const struct tti_port_config *config, struct tti_p
 		return tti_fail(TUTTI_ENOMEM, "port of rank %d to itself: out of memory",
 				config->rank);
 	memset(card, 0, sizeof(*card));
-	port->base.transport = &tti_transport_self;
-	port->base.rank = config->rank;
-	port->base.nranks = config->nranks;
-	port->base.slot_bytes = config->slot_bytes;
-	port->base.inline_bytes = config->slot_bytes;
-	port->base.failed_peer = -1;
+	tti_port_init(&port->base, &tti_transport_self, config);
 	port->slots = config->slots;
 	*out = &port->base;
 	return TUTTI_OK;

@@ -106,6 +106,10 @@ struct tti_port {
 	size_t unsent;
 };
 
+/* A zeroed port, but for what its transport adds; inline_bytes is slot_bytes. */
+void tti_port_init(struct tti_port *port, const struct tti_transport *transport,
+		   const struct tti_port_config *config);
+
 /* Keep status, peer and the error text of this thread, if this is the first failure of the port. */
 void tti_port_fail(struct tti_port *port, tutti_status status, int peer);
 

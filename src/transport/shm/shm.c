@@ -43,12 +43,8 @@ static tutti_status shm_open_port(const struct tti_port_config *config, struct t
 	if (!port)
 		return tti_fail(TUTTI_ENOMEM, "shared memory port of rank %d: out of memory",
 				config->rank);
-	port->base.transport = &tti_transport_shm;
-	port->base.rank = config->rank;
-	port->base.nranks = config->nranks;
-	port->base.slot_bytes = config->slot_bytes;
+	tti_port_init(&port->base, &tti_transport_shm, config);
 	port->base.inline_bytes = TTI_SHM_INLINE;
-	port->base.failed_peer = -1;
 	port->config = *config;
 	port->listener = -1;
 	port->seg.fd = -1;

@@ -91,12 +91,11 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 	struct tti_tcp_port *port = link->port;
 	tutti_status status = get_memory(link);
 
-	link->nlanes = link->nconns;
-	for (int i = 0; i < link->nlanes && !status; i++) {
-		status = tti_tcp_conn_raise(port, link->conn[i]);
-		if (!status)
-			tti_tcp_lane_introduce(link, i);
-	}
+	link->nlanes = 1;
+	if (!status)
+		status = tti_tcp_conn_raise(port, link->conn[0]);
+	if (!status)
+		tti_tcp_lane_introduce(link, 0);
 	if (link->asked)
 		port->ncoming--;
 	if (status) {
@@ -105,15 +104,13 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 		return;
 	}
 	link->state = TTI_TCP_LINK_UP;
-	link->single = link->nlanes == 1 && tti_tcp_nics_single(port, link->base.peer);
+	link->single = tti_tcp_nics_single(port, link->base.peer);
 	/* One lane delivers messages in order, so late credit keeps no other lane idle. */
 	if (link->single && link->port->slots > 8)
 		link->tell_at = (uint32_t)link->port->slots / 4;
-	tti_log(TTI_LOG_INFO, TTI_TCP, "link to rank %d is up, %d sockets", link->base.peer,
-		link->nconns);
+	tti_log(TTI_LOG_INFO, TTI_TCP, "link to rank %d is up", link->base.peer);
 	/* Read what came before this. */
-	for (int i = 0; i < link->nlanes; i++)
-		tti_tcp_link_pull(link, link->conn[i]);
+	tti_tcp_link_pull(link, link->conn[0]);
 }
 
 static void log_lanes(const struct tti_tcp_link *link)

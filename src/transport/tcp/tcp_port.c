@@ -101,12 +101,7 @@ tutti_status tti_tcp_open(const struct tti_port_config *config,
 	port = tti_secret_zalloc(sizeof(*port));
 	if (!port)
 		return tti_fail(TUTTI_ENOMEM, "TCP port");
-	port->base.transport = &tti_transport_tcp;
-	port->base.rank = config->rank;
-	port->base.nranks = config->nranks;
-	port->base.slot_bytes = config->slot_bytes;
-	port->base.inline_bytes = config->slot_bytes;
-	port->base.failed_peer = -1;
+	tti_port_init(&port->base, &tti_transport_tcp, config);
 	port->options = *options;
 	port->slots = config->slots;
 	port->timeout_ms = config->timeout_ms;
