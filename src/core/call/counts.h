@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_COUNTS_H
-#define TTI_CORE_COUNTS_H
+#ifndef TTI_CORE_CALL_COUNTS_H
+#define TTI_CORE_CALL_COUNTS_H
 
 /* Calls with a count for each rank: what is wrong with them, which elements go between two
  * ranks, and a copy of the counts for calls that are queued.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_ROOTS_H
-#define TTI_CORE_ROOTS_H
+#ifndef TTI_CORE_CALL_ROOTS_H
+#define TTI_CORE_CALL_ROOTS_H
 
 /* Ranks that name different roots in a short call may all send and none receive: then no rank
  * notices in that call. The next call finds the messages, or the end of the communicator does.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_STREAM_H
-#define TTI_CORE_STREAM_H
+#ifndef TTI_CORE_CALL_STREAM_H
+#define TTI_CORE_CALL_STREAM_H
 
 /* Host streams: work that is done in order. Its queue is the stream's own, or a queue of the
  * program (tutti_stream_wrap()), which says when each piece of work may run. A thread of the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_TIMEOUT_H
-#define TTI_CORE_TIMEOUT_H
+#ifndef TTI_CORE_CALL_TIMEOUT_H
+#define TTI_CORE_CALL_TIMEOUT_H
 
 /* How long calls may take, and the making of communicators. The timeout of a call is the one
  * that was set when it took its sequence number (sequence.h), however long it waits for calls

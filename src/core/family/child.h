@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CHILD_H
-#define TTI_CORE_CHILD_H
+#ifndef TTI_CORE_FAMILY_CHILD_H
+#define TTI_CORE_FAMILY_CHILD_H
 
 /* Communicators that are made of another one, their parent. They share what is costly: the
  * connections and the thread of the first communicator of the family (the root) carry the bootstrap

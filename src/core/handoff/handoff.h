@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_HANDOFF_H
-#define TTI_CORE_HANDOFF_H
+#ifndef TTI_CORE_HANDOFF_HANDOFF_H
+#define TTI_CORE_HANDOFF_HANDOFF_H
 
 /* Plans and programs of handoffs, and the proof that replicas are equal (TUTTI_CHECK).
  *

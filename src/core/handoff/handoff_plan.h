@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_HANDOFF_PLAN_H
-#define TTI_CORE_HANDOFF_PLAN_H
+#ifndef TTI_CORE_HANDOFF_HANDOFF_PLAN_H
+#define TTI_CORE_HANDOFF_HANDOFF_PLAN_H
 
 /* What comes before a handoff: its plan, and with TUTTI_CHECK the proof that its sources are equal.
  *

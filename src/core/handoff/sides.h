@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_SIDES_H
-#define TTI_CORE_SIDES_H
+#ifndef TTI_CORE_HANDOFF_SIDES_H
+#define TTI_CORE_HANDOFF_SIDES_H
 
 /* The sides of a handoff: a check, and a copy for a call that may be queued.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_AGREE_H
-#define TTI_CORE_AGREE_H
+#ifndef TTI_CORE_INIT_AGREE_H
+#define TTI_CORE_INIT_AGREE_H
 
 /* One plan for all ranks: rank 0 makes it from the topologies of all hosts, or reads it from
  * TUTTI_PLAN_FILE, and the others receive its text. Only rank 0 computes it, so processors that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_COMM_JOB_H
-#define TTI_CORE_COMM_JOB_H
+#ifndef TTI_CORE_INIT_COMM_JOB_H
+#define TTI_CORE_INIT_COMM_JOB_H
 
 /* A communicator as the planner takes it: hosts are nodes, each rank is a member where its
  * memory is. Only rank 0 makes it.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_HOST_CLASSES_H
-#define TTI_CORE_HOST_CLASSES_H
+#ifndef TTI_CORE_INIT_HOST_CLASSES_H
+#define TTI_CORE_INIT_HOST_CLASSES_H
 
 /* The topologies of all hosts, on all ranks. One rank of each place (a host, a network
  * namespace, and whatever else changes what is detected), its leader, detects. Ranks exchange

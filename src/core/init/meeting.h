@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_MEETING_H
-#define TTI_CORE_MEETING_H
+#ifndef TTI_CORE_INIT_MEETING_H
+#define TTI_CORE_INIT_MEETING_H
 
 /* How the ranks of a job meet through a file (TUTTI_COMM_FILE): rank 0 makes the file and writes
  * the id into it, the others wait until it is there.

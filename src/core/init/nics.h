@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_NICS_H
-#define TTI_CORE_NICS_H
+#ifndef TTI_CORE_INIT_NICS_H
+#define TTI_CORE_INIT_NICS_H
 
 /* Which NICs ranks use, on hosts that have several. Rank 0 finds the interfaces of the plan's
  * NICs, deals them out to ranks (plan/connect/nic_affinity.h) and tells all. Data between two

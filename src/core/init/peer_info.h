@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_PEER_INFO_H
-#define TTI_CORE_PEER_INFO_H
+#ifndef TTI_CORE_INIT_PEER_INFO_H
+#define TTI_CORE_INIT_PEER_INFO_H
 
 /* Peer info: each rank describes itself to all others before anything else, and all check that they
  * fit together. Ranks with other settings would choose other algorithms, ranks of one machine with

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_TUNING_H
-#define TTI_CORE_TUNING_H
+#ifndef TTI_CORE_INIT_TUNING_H
+#define TTI_CORE_INIT_TUNING_H
 
 /* By what algorithms are chosen: a tune file, the user's algorithms, and what the model of
  * plan/tune/tune.h knows of the job. The same on all ranks.

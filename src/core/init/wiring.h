@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_WIRING_H
-#define TTI_CORE_WIRING_H
+#ifndef TTI_CORE_INIT_WIRING_H
+#define TTI_CORE_INIT_WIRING_H
 
 /* How the hosts of a communicator are wired and where its ranks are. Every rank keeps it from
  * init, to plan handoffs at calls. Hosts of one class have one text. A communicator that is made

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_MESSAGE_H
-#define TTI_CORE_MESSAGE_H
+#ifndef TTI_CORE_MESSAGE_MESSAGE_H
+#define TTI_CORE_MESSAGE_MESSAGE_H
 
 /* Channels of messages in parts: message.c makes and ends them, message_serve.c has their
  * threads, message_move.c moves bytes, message_request.c keeps requests, message_call.c has the

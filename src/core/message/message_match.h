@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_MESSAGE_MATCH_H
-#define TTI_CORE_MESSAGE_MATCH_H
+#ifndef TTI_CORE_MESSAGE_MESSAGE_MATCH_H
+#define TTI_CORE_MESSAGE_MESSAGE_MATCH_H
 
 /* Which message belongs to which receive: two lists, oldest first, of receives that wait for a
  * message and of messages that wait for a receive. The caller looks for a counterpart before it

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_MESSAGE_MOVE_H
-#define TTI_CORE_MESSAGE_MOVE_H
+#ifndef TTI_CORE_MESSAGE_MESSAGE_MOVE_H
+#define TTI_CORE_MESSAGE_MESSAGE_MOVE_H
 
 /* Moving the bytes of a channel. Threads: under its lock. */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_MESSAGE_REQUEST_H
-#define TTI_CORE_MESSAGE_REQUEST_H
+#ifndef TTI_CORE_MESSAGE_MESSAGE_REQUEST_H
+#define TTI_CORE_MESSAGE_MESSAGE_REQUEST_H
 
 /* Requests of a channel, and their queues.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_MESSAGE_SERVE_H
-#define TTI_CORE_MESSAGE_SERVE_H
+#ifndef TTI_CORE_MESSAGE_MESSAGE_SERVE_H
+#define TTI_CORE_MESSAGE_MESSAGE_SERVE_H
 
 /* The threads that look after a channel while no call does, its lock, and its end.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_MESSAGE_WAIT_H
-#define TTI_CORE_MESSAGE_WAIT_H
+#ifndef TTI_CORE_MESSAGE_MESSAGE_WAIT_H
+#define TTI_CORE_MESSAGE_MESSAGE_WAIT_H
 
 /* How calls on a channel wait. Not under its lock.
  *

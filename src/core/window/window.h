@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_WINDOW_H
-#define TTI_CORE_WINDOW_H
+#ifndef TTI_CORE_WINDOW_WINDOW_H
+#define TTI_CORE_WINDOW_WINDOW_H
 
 /* Windows in parts: window.c makes them, window_call.c has the calls and moves bytes in place,
  * window_net.c and window_net_call.c move them by messages, window_signals.c has the counters of

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_WINDOW_NET_H
-#define TTI_CORE_WINDOW_NET_H
+#ifndef TTI_CORE_WINDOW_WINDOW_NET_H
+#define TTI_CORE_WINDOW_WINDOW_NET_H
 
 /* Windows by messages: window_net.c serves other ranks, window_net_call.c has this rank's
  * requests. The protocol is in window_net.c.

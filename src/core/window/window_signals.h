@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_WINDOW_SIGNALS_H
-#define TTI_CORE_WINDOW_SIGNALS_H
+#ifndef TTI_CORE_WINDOW_WINDOW_SIGNALS_H
+#define TTI_CORE_WINDOW_WINDOW_SIGNALS_H
 
 /* The counters of signals of a window.
  *

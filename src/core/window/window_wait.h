@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_WINDOW_WAIT_H
-#define TTI_CORE_WINDOW_WAIT_H
+#ifndef TTI_CORE_WINDOW_WINDOW_WAIT_H
+#define TTI_CORE_WINDOW_WINDOW_WAIT_H
 
 /* How calls on a window wait. Threads: each wait belongs to one. */
 
