@@ -42,8 +42,8 @@
 	ROW(0, name, "RANKS", CLI_RANKS, AT(struct cli_ranks, field), 0, max, __VA_ARGS__)
 #define WORD(letter, name, field, first, list, ...) \
 	ROW(letter, name, NULL, CLI_WORD, AT(int, field), first, 0, __VA_ARGS__, .words = list)
-#define COLLECTIVE(name, field, ...) \
-	ROW(0, name, "COLLECTIVE", CLI_WORD, AT(int, field), 0, 0, __VA_ARGS__, \
+#define COLLECTIVE(type, name, field, ...) \
+	ROW(0, name, "COLLECTIVE", CLI_WORD, AT(type, field), 0, 0, __VA_ARGS__, \
 	    .names = coll_name)
 #define CALL(letter, name, metavar, field, function, ...) \
 	ROW(letter, name, metavar, CLI_CALL, offsetof(OPTIONS, field), 0, 0, __VA_ARGS__, \
@@ -71,7 +71,8 @@
 
 #define OPTIONS struct perf_options
 static const struct cli_option perf[] = {
-	COLLECTIVE(NULL, coll, "collective: all_reduce, broadcast, all_gather and so on"),
+	COLLECTIVE(tutti_collective, NULL, coll,
+		   "collective: all_reduce, broadcast, all_gather and so on"),
 	INT('n', "nranks", "RANKS", nranks, 1, RANKS_MOST, RANKS_HELP),
 	SIZE('b', "minbytes", "SIZE", min_bytes, 1, "smallest size (8)"),
 	SIZE('e', "maxbytes", "SIZE", max_bytes, 1, "largest size (64M)"),
@@ -209,7 +210,7 @@ static const char run_notes[] =
 
 #define OPTIONS struct show_options
 static const struct cli_option show[] = {
-	COLLECTIVE(NULL, collective, "collective: all_reduce and so on", .is_optional = true),
+	COLLECTIVE(int, NULL, collective, "collective: all_reduce and so on", .is_optional = true),
 	TEXT(0, "algorithm", "NAME", algorithm, "which; without it the names are listed"),
 	INT('n', "nranks", "RANKS", nranks, 1, INT_MAX, "for how many ranks"),
 	TEXT(0, "hosts", "LIST", hosts, "on hosts of so many ranks each: 4,4,2"),
@@ -407,7 +408,7 @@ static const struct cli_option tune[] = {
 	     .excludes = "table file"),
 	FLAG(0, "table", table, "predicted times, and what is taken", .excludes = "file"),
 	FLAG(0, "file", file, "constants and choices, to edit and give back"),
-	COLLECTIVE("collective", config.collective, "that one alone", .needs = "table file"),
+	COLLECTIVE(int, "collective", config.collective, "that one alone", .needs = "table file"),
 	SWITCH("host", config.host_memory, "data in host memory, though there are GPUs",
 	       .needs = "table file"),
 	PATH(0, "tune", "FILE", config.tune_file, "constants and choices, else those in force",

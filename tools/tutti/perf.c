@@ -180,8 +180,7 @@ int perf_run(void *options)
 {
 	struct perf_options *const o = options;
 
-	if ((o->algorithm && !coll_find_algorithm((tutti_collective)o->coll, o->algorithm)) ||
-	    !options_fit(o))
+	if ((o->algorithm && !coll_find_algorithm(o->coll, o->algorithm)) || !options_fit(o))
 		return TOOL_USAGE;
 	return start(o);
 }

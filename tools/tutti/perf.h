@@ -25,7 +25,7 @@ struct perf_ops {
 };
 
 struct perf_options {
-	int coll;
+	tutti_collective coll;
 	int nranks; /* 0: a launcher started us as one rank */
 	size_t min_bytes;
 	size_t max_bytes;

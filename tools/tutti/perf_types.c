@@ -71,5 +71,5 @@ bool perf_take_op(const char *label, const char *value, void *field)
 
 bool perf_has_pair(const struct perf_options *options, tutti_type type, tutti_op op)
 {
-	return !coll_is((tutti_collective)options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
+	return !coll_is(options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
 }
