@@ -15,7 +15,7 @@
 /* A name of a host is at most as long as DNS allows. */
 #define NAME_BYTES 256
 
-/* What a document says of one host alone. */
+/* The part of a document that is a host's own. */
 struct own {
 	struct tti_cluster_variant variant;
 	TTI_VEC(struct tti_cluster_nic) nics;

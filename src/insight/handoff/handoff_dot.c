@@ -9,11 +9,12 @@
 #include "util/mem.h"
 #include "util/vec.h"
 
-/* Two nodes side by side: the first that sends and the first that receives. What sits below
- * one switch, and on one socket, is framed together; each pair is a stripe of its own colour
- * from rank to NIC to NIC to rank; a table beside them says how it spreads inside the node. */
+/* Two nodes side by side: the first one that sends and the first one that receives. Devices
+ * below one switch, and those of one socket, share a frame. Each pair has a stripe of its own
+ * colour, from rank to NIC to NIC to rank. A table beside the nodes shows how the bytes spread
+ * inside the receiving node. */
 
-/* More ranks than that are no table to read. */
+/* A table of more ranks is not drawn: nobody could read it. */
 #define MOST_RANKS 32
 
 struct drawing {
@@ -223,8 +224,8 @@ static void add_columns(const struct drawing *d, uint32_t node, bool sends)
 	}
 }
 
-/* What keeps ranks in the order of their frames: a column of ports that nobody sees, and
- * several edges from each, as it is worse to cross several (see topo/print_dot.c). */
+/* Keeps ranks in the order of their frames: a column of invisible ports with several edges from
+ * each, as it costs Graphviz more to cross several edges (see print/print_dot.c). */
 static void add_ruler(const struct drawing *d, uint32_t node, bool sends)
 {
 	tti_strbuf_addf(d->out, "\truler%u%s [label=<", node, sends ? "s" : "r");
@@ -337,7 +338,7 @@ static tutti_status add_inside(const struct drawing *d)
 	return TUTTI_OK;
 }
 
-/* -- All of it ----------------------------------------------------------------------------------- */
+/* -- All of it --------------------------------------------------------------------------------- */
 
 static void add_header(const struct drawing *d)
 {

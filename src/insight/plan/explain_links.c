@@ -10,8 +10,8 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* The bound is what the links carry, each times its price: what a GB/s more of it would
- * bring. Links alike with one price are told together. */
+/* The bound is the sum of the bandwidths of the links, each times its price: the gain of one
+ * more GB/s of the link. Equal links with one price are reported together. */
 
 #define MOST_GROUPS   6
 #define MOST_WHAT_IFS 4

@@ -191,7 +191,7 @@ static void say_gain(const struct tti_explain *explain, double then)
 				100 * (then / now - 1));
 }
 
-/* Places with the same gain are told together, by the first of them. */
+/* Places with the same gain are reported together, by the first of them. */
 static tutti_status try_each(const struct tti_explain *explain, const struct places *places)
 {
 	double then[MOST_PLACES] = { 0 };

@@ -124,7 +124,7 @@ static void say_idle(const struct tti_explain *explain, uint32_t net)
 	}
 }
 
-/* NICs that carry the same are told together. */
+/* NICs with equal loads are reported together. */
 static bool same_use(const struct tti_explain *explain, uint32_t a, uint32_t b)
 {
 	double in_a, in_b, out_a, out_b;

@@ -241,8 +241,8 @@ void tutti_plan_free(tutti_plan_t plan)
 
 /* -- Reading ------------------------------------------------------------------------ */
 
-/* A file may name what only one host has without its host; ranks of a node are told apart by
- * their order anyway. */
+/* A file may name a device without its host if only one host has the name. The order of the
+ * ranks of a node tells them apart in any case. */
 static bool is_called(const struct tti_node *node, const char *name)
 {
 	return strcmp(node->full_name, name) == 0 || strcmp(node->name, name) == 0;

@@ -9,7 +9,7 @@
 #include "topo/graph/words.h"
 #include "topo/paths/paths.h"
 
-/* More channels than that are told by their number. */
+/* If there are more channels, the rest is only counted. */
 #define MOST_ROWS 24
 
 static const char *bold(const struct tti_report *report)

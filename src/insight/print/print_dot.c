@@ -117,7 +117,7 @@ static void add_host(const struct tti_picture *picture, uint32_t host)
 
 /* -- Edges ---------------------------------------------------------------------------- */
 
-/* Where a box stands, from the top. */
+/* The level of a box, counted from the top. */
 static int level_of(enum tti_node_type type)
 {
 	switch (type) {
@@ -336,9 +336,9 @@ static bool is_head(const struct tti_picture *picture, uint32_t index)
 	return level_of(node_at(picture, index)->type) == level_of(TTI_NODE_DEV);
 }
 
-/* What keeps boxes in the order of the tree: a row of ports that nobody sees, one for each, for
- * Graphviz has lines cross as little as can be. Edges within the row of boxes would say it better,
- * but it does not heed them across clusters. A table may stand below the ports. The box in the
+/* Keeps boxes in the order of the tree: a row of invisible ports, one for each box, as Graphviz
+ * lets lines cross as little as possible. Edges within the row of boxes would say it better, but
+ * it does not heed them across clusters. A table may stand below the ports. The box in the
  * middle of them, or NONE. */
 static uint32_t add_ruler(const struct tti_picture *picture, const char *name, bool above,
 			  bool (*has)(const struct tti_picture *picture, uint32_t index),

@@ -21,7 +21,7 @@ struct tti_dot_place {
  * are shown by what they are part of, NICs alike by one box. */
 struct tti_dot_place *tti_dot_places(const struct tti_graph *graph);
 
-/* What is drawn over a machine: channels in colours, and a table below it. */
+/* An overlay: channels in colours over a machine, and a table below it. */
 struct tti_dot_overlay {
 	const char *title, *notes; /* lines of small text below the title */
 	/* The colours that use a link in its direction, a bit for each of the palette. What none

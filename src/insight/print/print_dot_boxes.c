@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands in the boxes of a picture. */
+/* The contents of the boxes of a picture. */
 #include "insight/print/print_dot.h"
 
 #include <inttypes.h>

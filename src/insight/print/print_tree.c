@@ -106,7 +106,7 @@ static void add_gpu_words(const struct tti_gpu_info *gpu, struct tti_strbuf *out
 		tti_strbuf_addf(out, "sm %d", gpu->sm);
 }
 
-/* CPUs have no place, link or speed: what there is to say of them follows at once. */
+/* CPUs have no place, link or speed, so their description follows the name at once. */
 static bool is_loose(enum tti_node_type type)
 {
 	return type == TTI_NODE_CPU || type == TTI_NODE_PKG;

@@ -20,10 +20,10 @@
 #include "util/mem.h"
 #include "util/params.h"
 
-/* Of the space of a PCI function the part with the capabilities; the extended part
+/* The part of a PCI function's configuration space that has the capabilities. The extended part
  * behind it may hold a serial number. */
 #define CONFIG_BYTES 256
-/* No file that is wanted comes near it: /proc/cpuinfo has 1.5 KB for each CPU. */
+/* The files of a capture are much smaller: /proc/cpuinfo has 1.5 KB for each CPU. */
 #define MAX_BYTES    ((size_t)16 << 20)
 
 #define PCI_NAMES                                                                            \
@@ -118,8 +118,8 @@ static bool is_dir(const struct gather *gather, const char *path)
 	       S_ISDIR(info.st_mode);
 }
 
-/* What is kept of a device because another one is below it: a bridge may be known only so,
- * and other buses say at which NUMA node they are. */
+/* Take the files that are kept of a device because another device is below it: a bridge may be known
+ * only that way, and other buses tell their NUMA node. */
 static tutti_status take_above(struct gather *gather, const char *dir)
 {
 	const char *const slash = strrchr(dir, '/');

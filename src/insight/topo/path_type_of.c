@@ -52,7 +52,7 @@ static bool is_cpu(enum tti_node_type type)
 	return type == TTI_NODE_CPU || type == TTI_NODE_PKG;
 }
 
-/* What joins two devices, or a device and a CPU. */
+/* The kind of connection between two devices, or between a device and a CPU. */
 enum side {
 	SIDE_NONE, /* the device is the CPU: a HOST */
 	SIDE_PCI,

@@ -67,8 +67,7 @@ static bool parse_line(const char *line, uint32_t *id, const char **name)
 	return true;
 }
 
-/* What stands in brackets is how a thing is sold. Plain text only, for it goes to
- * terminals. */
+/* The product name, which stands in brackets. It goes to terminals, so only plain text is kept. */
 static const char *keep_name(struct tti_graph *graph, const char *name)
 {
 	const char *open = strchr(name, '['), *close = open ? strchr(open, ']') : NULL;

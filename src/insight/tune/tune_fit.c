@@ -10,22 +10,23 @@
 
 #define COUNT         TTI_TUNE_FIT_COUNT
 #define ROUNDS_DOWN   200
-/* Where the model takes the larger of two times it does not depend on what makes the smaller
- * one, so the way down ends early: then each constant is tried alone, and on it goes. */
+/* Where the model takes the larger of two times, it does not depend on the constants of the smaller
+ * one. So the descent ends early; then each constant is tried alone, and the descent goes on. */
 #define ROUNDS_AROUND 20
-/* Beyond this logarithm of a ratio a sample pulls no harder: a factor of 1.35. */
+/* A sample whose ratio has a larger logarithm does not pull harder: a factor of 1.35. */
 #define WILD          0.3
-/* How far a constant may go from where it began, and in one step: factors of 50 and 2.7. */
+/* The most by which a constant may change, in all and in one step: factors of 50 and 2.7. */
 #define FURTHEST      3.9
 #define STEP          1.0
 /* The weight that pulls a constant back to its first value, beside the samples: very small. */
 #define PULL          1e-4
-/* Samples that together say less than that, or leave room for a factor of 1.6, say nothing. */
+/* A constant is not fitted if its samples hold less information, or leave room for a factor of
+ * 1.6. */
 #define INFORMATION   1e-2
 #define UNCERTAIN     0.5
 #define NUDGE         1e-4
-/* Where the model takes the larger of two times it does not depend on what makes the smaller
- * one, so the way down may end early: it begins at these, too. */
+/* Where the model takes the larger of two times, the descent may end early, so it begins at these
+ * factors, too. */
 #define OFF           1.2
 /* A fit that does not bring half of the samples this much nearer is not worth having. */
 #define WORTH         0.98

@@ -38,7 +38,7 @@
 const char *tti_tune_fit_name(int which);
 double tti_tune_fit_value(const struct tti_tune_constants *constants, int which);
 
-/* What a call took. */
+/* A call, and the time that it took. */
 struct tti_tune_sample {
 	struct tti_tune_machine machine;
 	tutti_collective coll;
