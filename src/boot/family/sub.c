@@ -62,7 +62,7 @@ static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *m
 	if (mail->kind == TTI_MAIL_BLOCK)
 		put_letter(sub, rank, mail, nbytes);
 	else
-		tti_sub_hear(sub, rank, mail, nbytes);
+		tti_sub_receive(sub, rank, mail, nbytes);
 }
 
 static void miss(struct tti_mailbox *mailbox, int from)

@@ -75,7 +75,7 @@ TUTTI_CHECKED tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_
 void tti_sub_learn(struct tti_sub *sub, const struct tti_failure *failure, int from);
 
 /* Mail that is no part of an exchange came; a rank of the carrier is gone. */
-void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes);
+void tti_sub_receive(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes);
 void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why);
 
 tutti_status tti_sub_watch_start(struct tti_boot *boot, const struct tti_watch_events *events);

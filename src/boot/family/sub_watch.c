@@ -232,7 +232,7 @@ static void take_failure(struct tti_sub *sub, int from, const struct tti_failure
 	tti_sub_learn(sub, failure, from);
 }
 
-void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
+void tti_sub_receive(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
 {
 	struct tti_failure failure;
 	struct tti_call call;

@@ -375,6 +375,7 @@ static bool has_ended(const struct tti_tunnel *tunnel)
 static tutti_status check_links(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
+	const int prev = tti_sock_prev(sock), next = tti_sock_next(sock);
 
 	if (!joiner->ended_ns && (has_ended(sock->prev_tunnel) || has_ended(sock->next_tunnel)))
 		joiner->ended_ns = tti_deadline(ENDED_MS);
@@ -382,11 +383,12 @@ static tutti_status check_links(struct joiner *joiner)
 		again(joiner, joiner->ended_ns);
 		return TUTTI_OK;
 	}
-	TTI_TRY(tti_sock_check_ring(sock, "init"));
-	TTI_TRY(tti_sock_check_end(sock, tti_sock_prev(sock), sock->prev_tunnel, "init"));
+	TTI_TRY(tti_sock_check_neighbour(sock, prev, sock->prev_tunnel, "init"));
+	TTI_TRY(tti_sock_check_neighbour(sock, next, sock->next_tunnel, "init"));
+	TTI_TRY(tti_sock_check_end(sock, prev, sock->prev_tunnel, "init"));
 	if (*joiner->refused)
 		return fail_next(sock, TUTTI_EPEER, joiner->refused);
-	return tti_sock_check_end(sock, tti_sock_next(sock), sock->next_tunnel, "init");
+	return tti_sock_check_end(sock, next, sock->next_tunnel, "init");
 }
 
 static bool joined(const struct joiner *joiner)

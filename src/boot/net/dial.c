@@ -450,6 +450,12 @@ static tutti_status end_round(struct tti_dial *dial, int64_t now)
 	return TUTTI_AGAIN;
 }
 
+/* When the next candidate is tried. */
+static int64_t next_start(const struct tti_dial *dial, bool is_connected)
+{
+	return dial->next_ns + (is_connected ? (STAGGER_BUSY_MS - STAGGER_MS) * TTI_NS_PER_MS : 0);
+}
+
 /* Start what is due. */
 static tutti_status start_tries(struct tti_dial *dial, int64_t now)
 {
@@ -462,10 +468,7 @@ static tutti_status start_tries(struct tti_dial *dial, int64_t now)
 		}
 		if (dial->nstarted > 0 && dial->nstarted == dial->ntries)
 			return running > 0 ? TUTTI_AGAIN : end_round(dial, now);
-
-		const int64_t busy = connected ? (STAGGER_BUSY_MS - STAGGER_MS) * TTI_NS_PER_MS : 0;
-
-		if (now < dial->next_ns + busy && (running > 0 || dial->nstarted == 0))
+		if (now < next_start(dial, connected > 0) && (running > 0 || dial->nstarted == 0))
 			return TUTTI_AGAIN;
 		if (dial->nstarted == dial->ntries)
 			return end_round(dial, now);
@@ -489,8 +492,7 @@ static int64_t earliest(const struct tti_dial *dial)
 		connected |= try->state == PROVING;
 	}
 
-	const int64_t next =
-		dial->next_ns + (connected ? (STAGGER_BUSY_MS - STAGGER_MS) * TTI_NS_PER_MS : 0);
+	const int64_t next = next_start(dial, connected);
 
 	return dial->nstarted < dial->ntries && next < when ? next : when;
 }

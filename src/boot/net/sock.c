@@ -247,9 +247,3 @@ tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, struct tti_tunn
 	}
 	return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
 }
-
-tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what)
-{
-	TTI_TRY(tti_sock_check_neighbour(sock, tti_sock_prev(sock), sock->prev_tunnel, what));
-	return tti_sock_check_neighbour(sock, tti_sock_next(sock), sock->next_tunnel, what);
-}

@@ -89,7 +89,6 @@ TUTTI_CHECKED tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int p
 /* The same where no rank may leave yet: the end of the connection is a failure, whatever came before. */
 TUTTI_CHECKED tutti_status tti_sock_check_end(struct tti_sock *sock, int peer,
 					      struct tti_tunnel *tunnel, const char *what);
-TUTTI_CHECKED tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what);
 
 /* Init fails for good: that is logged and remembered, and the neighbours are told. */
 TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
