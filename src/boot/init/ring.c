@@ -159,7 +159,7 @@ static tutti_status gone(struct gather *gather, struct way *way, ssize_t n)
 {
 	if (n < 0 && errno == EAGAIN)
 		return TUTTI_OK;
-	return tti_sock_broken_by(gather->sock, way->in_peer, way->in, NULL, NULL, 0, gather->what);
+	return tti_sock_closed_by(gather->sock, way->in_peer, way->in, gather->what);
 }
 
 /* Read no more than what belongs to this all-gather. */
@@ -255,7 +255,7 @@ static tutti_status lost_out(struct gather *gather, int i)
 	if (other->in == way->out && other->nin < other->all_in)
 		return TUTTI_OK;
 	TTI_TRY(tti_sock_check_neighbour(sock, peer, way->out, gather->what));
-	return tti_sock_broken_by(sock, peer, way->out, NULL, NULL, 0, gather->what);
+	return tti_sock_closed_by(sock, peer, way->out, gather->what);
 }
 
 /* Whether blocks are in the tunnel, where poll() does not see them. */

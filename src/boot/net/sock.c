@@ -143,22 +143,30 @@ static bool ask_root(struct tti_sock *sock, struct tti_failure *out)
 	return status == TUTTI_OK;
 }
 
-tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
-				const struct tti_frame *frame, const void *rest, size_t nrest,
+tutti_status tti_sock_closed_by(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
 				const char *what)
 {
 	struct tti_failure failure;
 	char name[TTI_BOOT_NAME], why[TTI_TUNNEL_WHY];
 
 	tti_sock_name(sock, peer, name);
-	if (!frame && tunnel->failed)
+	if (tunnel->failed)
 		return tti_sock_break(sock, TUTTI_EPROTO, peer, "%s: the connection to %s %s", what,
 				      name, tti_tunnel_why(tunnel, why));
-	if (!frame && ask_root(sock, &failure))
+	if (ask_root(sock, &failure))
 		return tti_sock_follow(sock, &failure);
-	if (!frame)
-		return tti_sock_break(sock, TUTTI_EPEER, peer,
-				      "%s closed its connection during %s (died?)", name, what);
+	return tti_sock_break(sock, TUTTI_EPEER, peer, "%s closed its connection during %s (died?)",
+			      name, what);
+}
+
+tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
+				const struct tti_frame *frame, const void *rest, size_t nrest,
+				const char *what)
+{
+	struct tti_failure failure;
+	char name[TTI_BOOT_NAME];
+
+	tti_sock_name(sock, peer, name);
 	/* A rank that has ended its init took this connection over while it left: the reason is in the
 	 * next frame. */
 	if (frame->type == TTI_FRAME_HERE && frame->nbytes == 0) {
@@ -169,7 +177,7 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 			memcpy(&next, rest, have);
 		if (tti_tunnel_recv_all(tunnel, (uint8_t *)&next + have, sizeof(next) - have,
 					tti_deadline(1000), NULL) != TUTTI_OK)
-			return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
+			return tti_sock_closed_by(sock, peer, tunnel, what);
 		if (next.type != TTI_FRAME_HERE)
 			return tti_sock_broken_by(sock, peer, tunnel, &next,
 						  have > 0 ? (const uint8_t *)rest + have : NULL,
@@ -212,7 +220,7 @@ tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, struct tt
 	if (n < 0 && errno == EAGAIN)
 		return TUTTI_OK;
 	if (n <= 0)
-		return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
+		return tti_sock_closed_by(sock, peer, tunnel, what);
 	if ((size_t)n < sizeof(said.head) || said.head.type != TTI_FRAME_FAILURE)
 		return TUTTI_OK;
 	/* A rank that revokes has ended its init. For that all ranks had sent what this one waits for;
@@ -245,5 +253,5 @@ tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, struct tti_tunn
 						  framer.body.bytes, sizeof(framer.body.failure),
 						  what);
 	}
-	return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
+	return tti_sock_closed_by(sock, peer, tunnel, what);
 }

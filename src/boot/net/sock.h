@@ -99,8 +99,12 @@ TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
 TUTTI_CHECKED tutti_status tti_sock_follow(struct tti_sock *sock,
 					   const struct tti_failure *failure);
 
+/* Fail because a peer closed its connection, or what it sent was changed on its way. */
+TUTTI_CHECKED tutti_status tti_sock_closed_by(struct tti_sock *sock, int peer,
+					      struct tti_tunnel *tunnel, const char *what);
+
 /* Fail because a peer sent this frame instead of what was expected; nrest bytes of its body are at
- * `rest`. NULL: the peer closed the connection, or what it sent was changed on its way. */
+ * `rest`. */
 TUTTI_CHECKED tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer,
 					      struct tti_tunnel *tunnel,
 					      const struct tti_frame *frame, const void *rest,
