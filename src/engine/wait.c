@@ -18,20 +18,20 @@
 #define EXPENSIVE_FIRST_NS (20 * TTI_NS_PER_MS)
 #define EXPENSIVE_MOST_NS  (1000 * TTI_NS_PER_MS)
 
-/* Fewer ticks are 0.03 to 0.13 ms at most: a yield, or two and what is between, that take no more
- * are short. What took more may have been something else than a yield: so many are then timed one
- * by one. */
+/* So many ticks take 0.03 to 0.13 ms. A yield, or two with what is between them, is short if it
+ * takes no more. A time that is longer may not be that of a yield: the next EXACTLY yields are
+ * timed alone. */
 #define FEW_TICKS (1 << 17)
 #define EXACTLY   8
 
 /* The clock is looked at once in so many rounds. */
 #define ROUNDS_PER_CLOCK 32
 
-/* What this thread goes by. Ticks cost half of what the clock does, and are still looked at once in
- * two yields only, as all that the ranks of a core do together in a short call takes a microsecond
- * or two. What one is worth is known by how many there were since the first yield. */
+/* What this thread knows of its yields. Reading ticks costs half of reading the clock, and is still
+ * done for one yield in two only, since a short call of ranks that share a core takes just a
+ * microsecond or two. The length of a tick is known from their number since the first yield. */
 static _Thread_local struct waiter {
-	const _Atomic int *awaited; /* NULL: it is not beside a computation */
+	const _Atomic int *awaited; /* NULL: no background thread */
 	struct tti_yields yields;
 	uint64_t nshort;  /* yields since the last one that was not known to be short */
 	uint32_t exactly; /* so many are timed one by one */

@@ -7,16 +7,15 @@
 #include "util/measured.h"
 #include "util/sanitizer.h"
 
-/* Two things that AMD's processors do slowly (util/measured.h), so there
- *   - a line that another core has read is written past the caches: to make it one's own
- *     again takes some 30 ns for each, one after the other. Between near cores it takes 7 to 9,
- *     and nothing where writer and reader take turns on one core: then memory is slower. Who
- *     is near may change at any time, by the scheduler or by the host of a virtual machine, so
- *     it is timed;
- *   - "rep movsb" takes 0.5 to 0.9 of a vector loop's time, also of lines that another core
- *     has read, but where the target is up to 15 bytes behind the source, counted modulo 4 KiB,
- *     16 times as long, and up to 31 no less than the loop. So no copy is left to the C library,
- *     which does not look. */
+/* Two things are slow on AMD's processors (util/measured.h), so on these
+ *   - a cache line that another core has read is written past the caches. To own such a line again
+ *     takes some 30 ns, one line after the other; 7 to 9 ns between near cores, and nothing where writer
+ *     and reader take turns on one core, and then memory is slower. The scheduler, or the host of a
+ *     virtual machine, may move a reader at any time, so copies are timed;
+ *   - "rep movsb" takes 0.5 to 0.9 of the time of a vector loop, also for lines that another core has
+ *     read. But it takes 16 times as long where the target is up to 15 bytes behind the source, modulo
+ *     4 KiB, and no less than the loop up to 31 bytes. So no copy is left to the C library, which does
+ *     not check that. */
 #define ALIAS_BYTES ((uintptr_t)4 << 10)
 #define ALIAS_LEAST 32
 

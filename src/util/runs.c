@@ -11,9 +11,9 @@
 #define LOOKS 32   /* at most, at the runs of a bin */
 #define LEAST 4096 /* tags */
 
-/* Of the first unit of a run: what it is, and of a free one its neighbours in the bin. Of the last
- * unit: how long the run is, for the next one. 0 in all others, so that none is taken for a
- * first. */
+/* The first unit of a run says what the run is, and, if it is free, its neighbours in the bin. The
+ * last unit says how long the run is, for the run behind it. All other units are 0, so that none is
+ * taken for a first one. */
 struct tti_run_tag {
 	uint32_t word; /* USED, DIRTY, units */
 	uint32_t back; /* units */

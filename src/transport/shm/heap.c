@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One sparse file, reserved in one piece of address space without access, so that an address says
- * where in the file it is. What is allocated is made accessible; what is freed is punched out of
- * the file, and accessible no more. Core dumps leave it out: they would have to touch all of it. */
+/* One sparse file, mapped in one piece of address space without access, so that an address is an
+ * offset in the file. Allocated memory is made accessible; freed memory is punched out of the file
+ * and made inaccessible. Core dumps leave the mapping out, since they would have to touch all of
+ * it. */
 #include "transport/shm/heap.h"
 
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static struct {
 
 /* -- Forks ------------------------------------------------------------------- */
 
-/* What is there of a part of the heap's file, into another one at the same place. */
+/* Copy the data of a part of the file of the heap to the same place of another file. */
 static bool copy_data(const struct range *range, const uint8_t *base, int to)
 {
 	const off_t end = (off_t)(range->base - base) + (off_t)range->nbytes;

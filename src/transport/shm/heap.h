@@ -2,13 +2,12 @@
 #ifndef TTI_TRANSPORT_HEAP_H
 #define TTI_TRANSPORT_HEAP_H
 
-/* The heap of this process: memory that other processes of the host can map, as they hold its file
- * once a port has passed it to them (shm_views.c). It belongs to no communicator. There is none
- * before the first allocation, and none where limits forbid it (ulimit -v, ulimit -f) or
- * TUTTI_SHM_HEAP is 0.
+/* The heap of this process: memory that other processes of the host can map once a port has passed
+ * them its file (shm_views.c). It belongs to no communicator. There is no heap before the first
+ * allocation, nor where limits forbid it (ulimit -v, ulimit -f) or TUTTI_SHM_HEAP is 0.
  *
- * A child that is forked has what was allocated before: the same memory, or a copy if that was
- * asked for. It cannot hand it to others; what it allocates itself is of a heap of its own.
+ * A forked child has what was allocated before: the same memory, or a copy if that was asked for.
+ * It cannot pass that memory to others; what the child allocates itself lies in a heap of its own.
  *
  * Errors are quiet. Threads: any. */
 
@@ -19,24 +18,24 @@
 
 #include "tutti/status.h"
 
-#define TTI_HEAP_GRAIN 65536u /* what is allocated is a multiple of; no machine has larger pages */
+#define TTI_HEAP_GRAIN 65536u /* allocations are multiples of it; no machine has larger pages */
 
-/* How much a heap may be in this process; 0: a limit forbids one. */
+/* The most bytes that a heap may have in this process; 0: a limit forbids one. */
 uint64_t tti_heap_limit(uint64_t wanted_bytes);
 
-/* Zeroed and page aligned. Memory of the kernel's where there is no heap.
- * TUTTI_ENOMEM: the heap is full, or a limit. */
+/* Zeroed and page aligned memory; ordinary memory of the kernel where there is no heap.
+ * TUTTI_ENOMEM: the heap is full, or a limit is reached. */
 TUTTI_CHECKED tutti_status tti_heap_alloc(size_t nbytes, void **out);
 
-/* TUTTI_EINVAL: nothing that tti_heap_alloc() gave. Of what the parent of this process allocated:
- * it stays. */
+/* TUTTI_EINVAL: not from tti_heap_alloc(). Memory that the parent of this process allocated
+ * stays. */
 TUTTI_CHECKED tutti_status tti_heap_free(void *memory);
 
-/* What tti_heap_alloc() gave is copied when this process forks. Same errors, and TUTTI_ENOMEM. */
+/* Have memory of tti_heap_alloc() copied when this process forks. Errors as above, and
+ * TUTTI_ENOMEM. */
 TUTTI_CHECKED tutti_status tti_heap_copy_on_fork(void *memory);
 
-/* The file, and what peers need to tell it from others; false: there is no heap. The heap keeps the
- * file. */
+/* The file, and what identifies it to peers; false: there is no heap. The heap keeps the file. */
 struct tti_heap_file {
 	int fd;
 	uint64_t nbytes;
@@ -50,7 +49,7 @@ extern struct tti_heap_place {
 	uint64_t nbytes;
 } tti_heap_place;
 
-/* Whether all of the range is the heap's, and where in its file. */
+/* Whether the whole range is in the heap, and its offset in the file. */
 static inline bool tti_heap_find(const void *range, size_t nbytes, uint64_t *at)
 {
 	const uint8_t *base = atomic_load_explicit(&tti_heap_place.base, memory_order_acquire);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who shares memory with whom, found out by trying.
+/* Which ranks share memory, found out by trying.
  *
  * Every rank listens on a socket of a random name in the abstract name space from open() to the end
  * of its join(). So during join() a connect() says at once, without help, whether two ranks reach

@@ -253,13 +253,13 @@ TUTTI_CHECKED tutti_status tti_tcp_open(const struct tti_port_config *config,
 /* Handle events, waiting for the first at most timeout_ms. */
 void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms);
 
-/* Of struct tti_transport. */
+/* Entries of struct tti_transport. */
 void tti_tcp_progress(struct tti_port *port);
 extern const struct tti_sleep_ops tti_tcp_sleep_ops;
 
 /* -- tcp_close.c ------------------------------------------------------------- */
 
-/* Of struct tti_transport. */
+/* Entries of struct tti_transport. */
 void tti_tcp_close(struct tti_link *link);
 void tti_tcp_shutdown(struct tti_port *port);
 
@@ -334,7 +334,7 @@ static inline void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes)
 void tti_tcp_nics_listen(struct tti_tcp_port *port, struct tti_tcp_card *mine);
 void tti_tcp_nics_release(struct tti_tcp_port *port);
 
-/* Of struct tti_transport. */
+/* Entries of struct tti_transport. */
 void tti_tcp_prefer(struct tti_port *port, const char *const *nics, int n);
 
 /* The numbers of the NICs in the card, in the order in which to use them. */
@@ -465,7 +465,7 @@ bool tti_tcp_may_stage(struct tti_tcp_link *link);
 /* That room, NULL: there is none. */
 void *tti_tcp_stage(struct tti_tcp_link *link, size_t nbytes);
 
-/* Of struct tti_link_ops. */
+/* An entry of struct tti_link_ops. */
 void tti_tcp_commit(struct tti_link *link, size_t nbytes, uint64_t tag);
 
 /* The same, without a copy where nothing may have to be sent again. */

@@ -131,7 +131,7 @@ void tti_tcp_progress(struct tti_port *base)
 	tti_tcp_poll(port, 0);
 }
 
-/* What no event tells of is looked at after so long. */
+/* How long a sleep may be, since no event reports timers and lanes. */
 static int64_t longest_nap(const struct tti_tcp_port *port, int64_t now)
 {
 	int64_t most = ALIVE_NS;

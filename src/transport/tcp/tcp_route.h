@@ -25,8 +25,8 @@ int tti_tcp_route_open(void);
 bool tti_tcp_route_ask(int fd, const struct tti_addr *from, const struct tti_addr *to,
 		       uint32_t index, struct tti_tcp_route *out);
 
-/* Of type tti_tcp_leaves; context: const int *fd. Whether it leaves by that interface, by itself
- * or, as it goes to a router there, when bound. Without an answer: no. */
+/* A tti_tcp_leaves; context: const int *fd. Whether packets leave by that interface, by themselves
+ * or, where they go to a router there, when bound. Without an answer: no. */
 bool tti_tcp_route_leaves(void *fd, const struct tti_addr *from, const struct tti_addr *to,
 			  uint32_t index);
 

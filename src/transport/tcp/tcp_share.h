@@ -34,7 +34,7 @@ struct tti_tcp_dealer {
 	int64_t again_at, patience;          /* how long until the next pause, or its end   */
 };
 
-/* Of struct tti_transport. */
+/* Entries of struct tti_transport. */
 void tti_tcp_assign(struct tti_port *port, int peer, const struct tti_lane_share *shares, int n);
 void tti_tcp_assignments_release(struct tti_tcp_port *port);
 
