@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "insight/cluster/cluster_report.h"
 #include "insight/cluster/cluster.h"
+#include "insight/cluster/cluster_report.h"
 #include "util/clock.h"
 #include "util/error.h"
 
