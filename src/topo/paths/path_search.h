@@ -2,7 +2,7 @@
 #ifndef TTI_TOPO_PATHS_PATH_SEARCH_H
 #define TTI_TOPO_PATHS_PATH_SEARCH_H
 
-/* The best paths from one endpoint to all others, exactly; for path_row.c.
+/* The best paths from one endpoint to all others, exactly; for paths.c.
  *
  * Owner: tti_path_search_free(). The graph must outlive it. Threads: one at a time. */
 

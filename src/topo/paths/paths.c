@@ -4,22 +4,41 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "topo/paths/path_row.h"
+#include "topo/paths/path_search.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/vec.h"
 
 /* A table that takes more steps than this, some tenths of a second, is not made. */
 #define TABLE_STEPS UINT64_C(20000000)
 
+/* How an endpoint is linked to the network, in both directions. */
+struct reach {
+	bool any;
+	float out_gbps, in_gbps;
+	uint64_t out_latency, in_latency;
+};
+
+/* What finds the paths from one endpoint after the other, each time a row of the table. */
+struct rows {
+	const struct tti_graph *graph;
+	const uint32_t *endpoints; /* borrowed */
+	uint32_t n;
+	struct tti_path_search *search;
+	struct reach *reach;
+};
+
+typedef TTI_VEC(uint32_t) hop_vec;
+
 /* The paths from one endpoint. */
 struct row {
 	struct tti_path *at;
-	tti_path_hops hops;
+	hop_vec hops;
 };
 
 struct tti_paths_lazy {
 	pthread_mutex_t lock; /* of all below; rows that are there do not change */
-	struct tti_path_rows rows;
+	struct rows rows;
 	struct row *row; /* of each endpoint; at is NULL: not asked for yet      */
 	size_t nbytes;   /* in rows                                              */
 };
@@ -45,39 +64,184 @@ bool tti_path_type_parse(const char *text, enum tti_path_type *out)
 	return false;
 }
 
-static tutti_status out_of_memory(const struct tti_paths *paths)
+static tutti_status out_of_memory(uint32_t n)
 {
-	return tti_fail(TUTTI_ENOMEM, "no memory for the paths of %u endpoints", paths->n);
+	return tti_fail(TUTTI_ENOMEM, "no memory for the paths of %u endpoints", n);
+}
+
+/* -- To and from the network --------------------------------------------------------------- */
+
+/* The hops lead from a NET to the endpoint. */
+static struct reach reach_by(const struct tti_graph *graph, const uint32_t *hops, size_t nhops)
+{
+	struct reach reach = { .any = true };
+
+	for (size_t i = 0; i < nhops; i++) {
+		const struct tti_topo_link *in = &graph->links[hops[i]];
+		const struct tti_topo_link *out = &graph->links[in->reverse];
+
+		if (i == 0 || in->bw_gbps < reach.in_gbps)
+			reach.in_gbps = in->bw_gbps;
+		if (i == 0 || out->bw_gbps < reach.out_gbps)
+			reach.out_gbps = out->bw_gbps;
+		reach.in_latency += tti_path_search_latency(in->latency_ns);
+		reach.out_latency += tti_path_search_latency(out->latency_ns);
+	}
+	return reach;
+}
+
+/* A NET is at the network itself: only its link counts. */
+static struct reach reach_of_net(const struct tti_graph *graph, uint32_t net)
+{
+	const struct tti_node *node = &graph->nodes[net];
+
+	if (node->nlinks == 0)
+		return (struct reach){ 0 };
+	return reach_by(graph, &graph->links[node->first_link].reverse, 1);
+}
+
+static tutti_status find_reach(struct rows *rows, uint32_t *hops)
+{
+	const struct tti_graph *graph = rows->graph;
+	const size_t nnets = graph->ntype[TTI_NODE_NET];
+	struct tti_path_found found;
+
+	if (nnets == 0)
+		return TUTTI_OK;
+	TTI_TRY(tti_path_search_run(rows->search, graph->by_type[TTI_NODE_NET], nnets));
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const uint32_t node = rows->endpoints[i];
+
+		if (graph->nodes[node].type == TTI_NODE_NET) {
+			rows->reach[i] = reach_of_net(graph, node);
+		} else if (tti_path_search_found(rows->search, node, &found)) {
+			tti_path_search_hops(rows->search, &found, hops);
+			rows->reach[i] = reach_by(graph, hops, found.nhops);
+		}
+	}
+	return TUTTI_OK;
+}
+
+static void rows_release(struct rows *rows)
+{
+	tti_path_search_free(rows->search);
+	tti_free(rows->reach);
+	*rows = (struct rows){ 0 };
+}
+
+/* `nvb`: paths may lead through another GPU. A zeroed struct may be released. */
+static tutti_status rows_init(struct rows *rows, const struct tti_graph *graph,
+			      const uint32_t *endpoints, uint32_t n, bool nvb)
+{
+	/* A path visits no node twice. */
+	uint32_t *hops = tti_calloc(graph->nnodes, sizeof(*hops));
+	tutti_status status = TUTTI_OK;
+
+	*rows = (struct rows){ .graph = graph, .endpoints = endpoints, .n = n };
+	rows->reach = tti_calloc(n, sizeof(*rows->reach));
+	if (!hops || !rows->reach)
+		status = out_of_memory(rows->n);
+	if (status == TUTTI_OK)
+		status = tti_path_search_create(graph, nvb, &rows->search);
+	if (status == TUTTI_OK)
+		status = find_reach(rows, hops);
+	if (status != TUTTI_OK)
+		rows_release(rows);
+	tti_free(hops);
+	return status;
+}
+
+/* -- A row --------------------------------------------------------------------------------- */
+
+static struct tti_path path_outside(const struct reach *from, const struct reach *to)
+{
+	struct tti_path path = { .type = TTI_PATH_DIS };
+
+	if (!from->any || !to->any)
+		return path;
+	path.type = TTI_PATH_NET;
+	path.bw_gbps = from->out_gbps < to->in_gbps ? from->out_gbps : to->in_gbps;
+	path.latency_ns = tti_path_search_ns(from->out_latency + to->in_latency);
+	return path;
+}
+
+static tutti_status path_inside(const struct rows *rows, const struct tti_path_found *found,
+				struct tti_path *path, hop_vec *hops)
+{
+	if (found->nhops > UINT16_MAX)
+		return tti_fail(TUTTI_EINVAL,
+				"%s: a path has %u links, at most %u can be: no machine has such a "
+				"path, correct the file",
+				rows->graph->source ? rows->graph->source : "the topology",
+				found->nhops, UINT16_MAX);
+	if (!tti_vec_reserve((void **)&hops->at, &hops->room, hops->n + found->nhops,
+			     sizeof(*hops->at)))
+		return out_of_memory(rows->n);
+	tti_path_search_hops(rows->search, found, hops->at + hops->n);
+	*path = (struct tti_path){ .first_hop = (uint32_t)hops->n,
+				   .nhops = (uint16_t)found->nhops,
+				   .type = (uint8_t)found->type,
+				   .bw_gbps = found->bw_gbps,
+				   .latency_ns = tti_path_search_ns(found->latency) };
+	hops->n += found->nhops;
+	return TUTTI_OK;
+}
+
+/* The paths from endpoint `from` (an index) to all: row[n]. Their hops are added to `hops`. If
+ * that would have more than most_hops, *full_out is set and the row is not complete. */
+static tutti_status rows_fill(struct rows *rows, uint32_t from, size_t most_hops,
+			      struct tti_path *row, hop_vec *hops, bool *full_out)
+{
+	*full_out = false;
+	TTI_TRY(tti_path_search_run(rows->search, &rows->endpoints[from], 1));
+	for (uint32_t to = 0; to < rows->n; to++) {
+		struct tti_path_found found;
+
+		if (to == from) {
+			row[to] = (struct tti_path){ .type = TTI_PATH_LOC,
+						     .first_hop = (uint32_t)hops->n,
+						     .bw_gbps = (float)TTI_LOC_GBPS };
+		} else if (tti_path_search_found(rows->search, rows->endpoints[to], &found)) {
+			if (found.nhops > most_hops || hops->n > most_hops - found.nhops) {
+				*full_out = true;
+				return TUTTI_OK;
+			}
+			TTI_TRY(path_inside(rows, &found, &row[to], hops));
+		} else {
+			row[to] = path_outside(&rows->reach[from], &rows->reach[to]);
+		}
+	}
+	return TUTTI_OK;
 }
 
 /* -- The table ----------------------------------------------------------------------------- */
 
-static void drop_table(struct tti_paths *paths, tti_path_hops *hops)
+static void drop_table(struct tti_paths *paths, hop_vec *hops)
 {
 	tti_free(paths->at);
 	paths->at = NULL;
 	tti_vec_release(hops);
 }
 
-static tutti_status fill_table(struct tti_paths *paths, struct tti_path_rows *rows,
-			       tti_path_hops *hops, bool *full_out)
+static tutti_status fill_table(struct tti_paths *paths, struct rows *rows, hop_vec *hops,
+			       bool *full_out)
 {
 	const size_t nbytes = (size_t)paths->n * paths->n * sizeof(*paths->at);
 	const size_t most = (TTI_PATHS_BYTES - nbytes) / sizeof(*hops->at);
 
 	*full_out = false;
 	for (uint32_t from = 0; from < paths->n && !*full_out; from++) {
-		TTI_TRY(tti_path_rows_fill(rows, from, most, paths->at + (size_t)from * paths->n,
-					   hops, full_out));
+		TTI_TRY(rows_fill(rows, from, most, paths->at + (size_t)from * paths->n, hops,
+				  full_out));
 		*full_out = *full_out || tti_path_search_steps(rows->search) > TABLE_STEPS;
 	}
 	return TUTTI_OK;
 }
 
 /* paths->at stays NULL if the table would be too large. */
-static tutti_status make_table(struct tti_paths *paths, struct tti_path_rows *rows)
+static tutti_status make_table(struct tti_paths *paths, struct rows *rows)
 {
-	tti_path_hops hops = { 0 };
+	hop_vec hops = { 0 };
 	tutti_status status;
 	uint32_t *fitted;
 	bool full;
@@ -86,7 +250,7 @@ static tutti_status make_table(struct tti_paths *paths, struct tti_path_rows *ro
 		return TUTTI_OK;
 	paths->at = tti_calloc((size_t)paths->n * paths->n, sizeof(*paths->at));
 	if (!paths->at)
-		return out_of_memory(paths);
+		return out_of_memory(paths->n);
 	status = fill_table(paths, rows, &hops, &full);
 	if (status != TUTTI_OK || full) {
 		drop_table(paths, &hops);
@@ -101,7 +265,7 @@ static tutti_status make_table(struct tti_paths *paths, struct tti_path_rows *ro
 /* -- Rows on demand ------------------------------------------------------------------------ */
 
 /* Takes `rows`, whatever becomes of it. */
-static tutti_status make_lazy(struct tti_paths *paths, struct tti_path_rows *rows)
+static tutti_status make_lazy(struct tti_paths *paths, struct rows *rows)
 {
 	struct tti_paths_lazy *lazy = tti_zalloc(sizeof(*lazy));
 	struct row *row = tti_calloc(paths->n, sizeof(*row));
@@ -109,8 +273,8 @@ static tutti_status make_lazy(struct tti_paths *paths, struct tti_path_rows *row
 	if (!lazy || !row) {
 		tti_free(lazy);
 		tti_free(row);
-		tti_path_rows_release(rows);
-		return out_of_memory(paths);
+		rows_release(rows);
+		return out_of_memory(paths->n);
 	}
 	pthread_mutex_init(&lazy->lock, NULL);
 	lazy->rows = *rows;
@@ -130,7 +294,7 @@ static void free_lazy(struct tti_paths *paths)
 		tti_vec_release(&lazy->row[i].hops);
 	}
 	tti_free(lazy->row);
-	tti_path_rows_release(&lazy->rows);
+	rows_release(&lazy->rows);
 	pthread_mutex_destroy(&lazy->lock);
 	tti_free(lazy);
 }
@@ -157,11 +321,10 @@ static tutti_status make_row(const struct tti_paths *paths, uint32_t from)
 		return too_much(paths, from);
 	row->at = tti_calloc(paths->n, sizeof(*row->at));
 	if (!row->at)
-		return out_of_memory(paths);
-	status = tti_path_rows_fill(&lazy->rows, from,
-				    (TTI_PATHS_BYTES - lazy->nbytes - nbytes) /
-					    sizeof(*row->hops.at),
-				    row->at, &row->hops, &full);
+		return out_of_memory(paths->n);
+	status = rows_fill(&lazy->rows, from,
+			   (TTI_PATHS_BYTES - lazy->nbytes - nbytes) / sizeof(*row->hops.at),
+			   row->at, &row->hops, &full);
 	if (status == TUTTI_OK && full)
 		status = too_much(paths, from);
 	if (status != TUTTI_OK) {
@@ -199,7 +362,7 @@ static tutti_status list_endpoints(struct tti_paths *paths)
 	paths->endpoints = tti_calloc(paths->n, sizeof(*paths->endpoints));
 	paths->index = tti_calloc(graph->nnodes, sizeof(*paths->index));
 	if (!paths->endpoints || !paths->index)
-		return out_of_memory(paths);
+		return out_of_memory(paths->n);
 	paths->n = 0;
 	memset(paths->index, 0xff, graph->nnodes * sizeof(*paths->index));
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -214,15 +377,15 @@ static tutti_status list_endpoints(struct tti_paths *paths)
 
 static tutti_status find_all(struct tti_paths *paths, bool nvb)
 {
-	struct tti_path_rows rows;
+	struct rows rows;
 	tutti_status status;
 
 	TTI_TRY(list_endpoints(paths));
-	TTI_TRY(tti_path_rows_init(&rows, paths->graph, paths->endpoints, paths->n, nvb));
+	TTI_TRY(rows_init(&rows, paths->graph, paths->endpoints, paths->n, nvb));
 	status = make_table(paths, &rows);
 	if (status == TUTTI_OK && !paths->at)
 		return make_lazy(paths, &rows);
-	tti_path_rows_release(&rows);
+	rows_release(&rows);
 	return status;
 }
 
