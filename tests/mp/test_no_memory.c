@@ -254,19 +254,16 @@ static tutti_status fail_in_group(struct crew *crew, int rank, tutti_comm_t comm
 
 static void calls_of_several_communicators(void **state)
 {
-	static const char *const list[] = { "mem:2", "mem:3" };
+	struct crew *crew = crew_create(N, "shm,self", fail_in_group);
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
-		struct crew *crew = crew_create(N, "shm,self", fail_in_group);
-
-		fault_of_group = list[i];
-		assert_int_equal(crew_start(crew), 0);
-		assert_int_equal(crew_wait(crew, 60000, -1), 0);
-		for (int rank = 0; rank < N; rank++)
-			assert_int_equal(crew->rank[rank].status, TUTTI_OK);
-		crew_free(crew);
-	}
+	/* The first allocation is the batch, the second what its calls run in side by side. */
+	fault_of_group = "mem:2";
+	assert_int_equal(crew_start(crew), 0);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
+	for (int rank = 0; rank < N; rank++)
+		assert_int_equal(crew->rank[rank].status, TUTTI_OK);
+	crew_free(crew);
 }
 
 int main(void)
