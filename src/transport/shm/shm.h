@@ -88,11 +88,6 @@ struct tti_shm_port {
 	uint32_t start; /* number of a ring's first message; tests start near the wrap */
 };
 
-static inline struct tti_shm_port *tti_shm_port_of(struct tti_port *port)
-{
-	return (struct tti_shm_port *)port;
-}
-
 struct tti_shm_link {
 	struct tti_link base;
 	struct tti_shm_port *port;

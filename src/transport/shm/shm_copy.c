@@ -152,7 +152,7 @@ static tutti_status find_process(const struct tti_shm_port *port, struct tti_shm
 
 static tutti_status copy(struct tti_port *base, const struct request *request)
 {
-	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
 	const int index = tti_shm_find_candidate(port, request->peer);
 
 	if (index < 0)

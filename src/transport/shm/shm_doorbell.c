@@ -53,7 +53,7 @@ void tti_shm_doorbell_ring(const struct tti_shm_link *link, uint32_t word, bool 
  * that end before the next tick are expensive, above all in virtual machines. */
 static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
-	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
 	struct tti_shm_doorbell *doorbell;
 	uint32_t word, armed;
 
@@ -80,7 +80,7 @@ static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 /* As if a peer had rung. */
 static void shm_wake(struct tti_port *base)
 {
-	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
 	struct tti_shm_doorbell *doorbell;
 	uint32_t word;
 

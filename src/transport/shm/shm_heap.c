@@ -25,7 +25,7 @@ void tti_shm_ranges_release(struct tti_shm_ranges *ranges)
 
 static tutti_status heap_add(struct tti_port *base, const void *memory, size_t nbytes)
 {
-	struct tti_shm_ranges *ranges = &tti_shm_port_of(base)->ranges;
+	struct tti_shm_ranges *ranges = &((struct tti_shm_port *)base)->ranges;
 	const struct tti_shm_range range = { .first = (uintptr_t)memory, .nbytes = nbytes };
 	bool good;
 
@@ -38,7 +38,7 @@ static tutti_status heap_add(struct tti_port *base, const void *memory, size_t n
 
 static tutti_status heap_drop(struct tti_port *base, const void *memory, size_t nbytes)
 {
-	struct tti_shm_ranges *ranges = &tti_shm_port_of(base)->ranges;
+	struct tti_shm_ranges *ranges = &((struct tti_shm_port *)base)->ranges;
 	bool found = false;
 
 	pthread_mutex_lock(&ranges->lock);
@@ -70,7 +70,7 @@ static bool is_in_range(struct tti_shm_ranges *ranges, uintptr_t first, size_t n
 static bool heap_name(struct tti_port *base, const void *memory, size_t nbytes,
 		      struct tti_memory_name *out)
 {
-	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
 	const uintptr_t first = (uintptr_t)memory;
 	uint64_t at;
 	const bool is_heap = tti_heap_find(memory, nbytes, &at);
@@ -89,7 +89,7 @@ static bool heap_name(struct tti_port *base, const void *memory, size_t nbytes,
 static tutti_status heap_find(struct tti_port *base, int peer, const struct tti_memory_name *name,
 			      size_t nbytes, struct tti_remote *out)
 {
-	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
 	const int index = tti_shm_find_candidate(port, peer);
 
 	*out = (struct tti_remote){ .address = name->at };

@@ -415,7 +415,7 @@ static tutti_status find_leader(const struct tti_shm_port *port, const struct tt
 
 tutti_status tti_shm_join(struct tti_port *base, const struct tti_card *cards, uint64_t *domain)
 {
-	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
 	const int64_t deadline_ns = tti_deadline(port->config.timeout_ms);
 	int leader = 0, line = -1, nmembers = 1;
 	tutti_status st;

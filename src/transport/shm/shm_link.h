@@ -8,6 +8,11 @@
 #include "transport/shm/shm_doorbell.h"
 #include "util/tsan.h"
 
+static inline struct tti_shm_port *tti_shm_port_of(struct tti_port *port)
+{
+	return (struct tti_shm_port *)port;
+}
+
 static inline struct tti_shm_link *tti_shm_link_of(struct tti_link *link)
 {
 	return (struct tti_shm_link *)link;

@@ -234,7 +234,7 @@ static void report(const struct tti_shm_port *port, const char *why)
 
 tutti_status tti_shm_settle(struct tti_port *base)
 {
-	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
 	const struct tti_shm_agreement *agreement;
 	char why[512];
 
