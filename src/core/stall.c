@@ -415,6 +415,8 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	const int64_t stall_ns = tti_params()->stall_ms * TTI_NS_PER_MS;
 	const struct tti_timeout timeout = tti_timeout_of_call(comm);
 	char text[TTI_FAILURE_TEXT];
+	bool is_over;
+	size_t len;
 
 	if (tti_comm_interrupted(comm))
 		return TUTTI_EABORTED;
@@ -431,26 +433,22 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 		tti_comm_notify_failure(comm, TUTTI_EPEER, peer, text);
 		return TUTTI_EPEER;
 	}
-	if (timeout.ms > 0 && waited >= most_to_wait(timeout.ms)) {
-		size_t len;
-
-		if (peer < 0)
-			peer = find_cut_off(comm);
-		describe(comm, waited, peer, text, sizeof(text));
-		len = strlen(text);
+	is_over = timeout.ms > 0 && waited >= most_to_wait(timeout.ms);
+	if (!is_over && (waited < stall_ns || !due(comm, &stall->warned_ns, now, stall_ns)))
+		return TUTTI_OK;
+	if (peer < 0)
+		peer = find_cut_off(comm);
+	describe(comm, waited, peer, text, sizeof(text));
+	len = strlen(text);
+	if (is_over)
 		(void)snprintf(text + len, sizeof(text) - len, "; the limit is %lld ms (%s)",
 			       (long long)timeout.ms, timeout.source);
-		add_lanes(comm, peer, text, sizeof(text));
+	add_lanes(comm, peer, text, sizeof(text));
+	if (is_over) {
 		tti_comm_notify_failure(comm, TUTTI_ETIMEOUT, peer, text);
 		return TUTTI_ETIMEOUT;
 	}
-	if (waited >= stall_ns && due(comm, &stall->warned_ns, now, stall_ns)) {
-		if (peer < 0)
-			peer = find_cut_off(comm);
-		describe(comm, waited, peer, text, sizeof(text));
-		add_lanes(comm, peer, text, sizeof(text));
-		tti_log(TTI_LOG_WARN, TTI_CORE, "%s", text);
-	}
+	tti_log(TTI_LOG_WARN, TTI_CORE, "%s", text);
 	return TUTTI_OK;
 }
 

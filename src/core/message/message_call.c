@@ -271,6 +271,11 @@ static struct tti_request send_of(const void *data, size_t size, int dest, int t
 				     .tag = tag };
 }
 
+static struct tti_request recv_of(void *data, size_t size, int source, int tag)
+{
+	return (struct tti_request){ .data = data, .room = size, .peer = source, .tag = tag };
+}
+
 tutti_status tutti_message_send(tutti_channel_t channel, const void *data, size_t size, int dest,
 				int tag)
 {
@@ -282,9 +287,7 @@ tutti_status tutti_message_send(tutti_channel_t channel, const void *data, size_
 tutti_status tutti_message_recv(tutti_channel_t channel, void *data, size_t size, int source,
 				int tag, tutti_message_info *info)
 {
-	const struct tti_request wanted = {
-		.data = data, .room = size, .peer = source, .tag = tag
-	};
+	const struct tti_request wanted = recv_of(data, size, source, tag);
 
 	return submit(channel, "tutti_message_recv", &wanted, size, info, NULL);
 }
@@ -309,9 +312,7 @@ tutti_status tutti_message_isend(tutti_channel_t channel, const void *data, size
 tutti_status tutti_message_irecv(tutti_channel_t channel, void *data, size_t size, int source,
 				 int tag, tutti_request_t *request)
 {
-	const struct tti_request wanted = {
-		.data = data, .room = size, .peer = source, .tag = tag
-	};
+	const struct tti_request wanted = recv_of(data, size, source, tag);
 
 	if (!request)
 		return no_place(channel, "tutti_message_irecv");
