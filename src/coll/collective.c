@@ -100,7 +100,7 @@ bool tti_collective_is_by_pair(tutti_collective coll)
 	return tti_collective_get(coll)->rows == TTI_ROWS_PAIRS;
 }
 
-/* Of the side of a call that this holder has: whether it is a row for each rank. */
+/* Whether the side of a call that `holder` has is a row for each rank. */
 static bool is_rows(const struct tti_collective *c, enum tti_holder holder)
 {
 	return c->rows != TTI_ROWS_NONE && holder != TTI_HOLDER_OWNER && !c->has_counts;

@@ -102,8 +102,8 @@ tutti_status tti_shape_group_by_name(struct tti_shape *shape, const struct tti_p
 
 /* -- Shares ------------------------------------------------------------------------ */
 
-/* Of n channels, the one that takes longest for its share: its share by its bandwidth
- * is the largest. With one more each: that which takes one more most easily. */
+/* The channel, of n, that takes longest for its share: its share by its bandwidth is the
+ * largest. `next`: the channel that would take the least time with one share more. */
 static uint32_t find_extreme(const uint64_t *bw, const uint32_t *share, uint32_t n, bool next)
 {
 	uint32_t found = 0;
@@ -301,7 +301,7 @@ void tti_shape_free(struct tti_shape *shape)
 	tti_free(shape);
 }
 
-/* What a shape has no channels of yet: one ring, two trees, along the groups. */
+/* Add one ring or two trees along the groups, if a shape has none yet. */
 static tutti_status complete(struct tti_shape *shape)
 {
 	if (!shape->nrings)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shape of some of the ranks, from that of all: rings leave the others out, and who
- * hung on one of them hangs on whom that one hung. */
+/* The shape of some of the ranks, from that of all. Rings skip the other ranks; in trees their
+ * children move up to the nearest ancestor that is left. */
 #include "coll/shape_parts.h"
 
 #include <string.h>
@@ -39,8 +39,8 @@ static uint32_t find_above(const struct projection *p, const struct tti_shape_tr
 	return above == NOBODY ? NOBODY : p->number[above];
 }
 
-/* Of several that have nobody above them the first is the root, and the others hang on
- * it. */
+/* If several ranks have nobody above them, the first is the root and the parent of the
+ * others. */
 static tutti_status add_tree(const struct projection *p, const struct tti_shape_tree *of)
 {
 	uint32_t root = NOBODY;

@@ -10,7 +10,7 @@
 #include "util/hash.h"
 #include "util/mem.h"
 
-/* What is kept while a plan is made. */
+/* The state while a plan is made. */
 struct maker {
 	const struct tti_plan_job *job;
 	const struct tti_plan_config *config;
@@ -188,7 +188,7 @@ static tutti_status describe(struct maker *maker)
 	return TUTTI_OK;
 }
 
-/* What of a kind of node is worth most: the link with the highest price. */
+/* The limit of a kind of node: the link with the highest price. */
 static const char *name_limit(struct maker *maker, uint32_t kind)
 {
 	const struct tti_loads *loads = maker->kinds[kind].loads;
@@ -219,7 +219,7 @@ static void forget_searches(struct maker *maker)
 	}
 }
 
-/* What is known from elsewhere is of the only kind there is. */
+/* Given channels are those of the only kind there is. */
 static void take_given(struct maker *maker, struct tti_plan_pattern *pattern)
 {
 	struct tti_local *given = maker->config->given[pattern->pattern];

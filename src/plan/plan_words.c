@@ -5,7 +5,7 @@
 
 #include "topo/graph/words.h"
 
-/* What hangs below a device or NIC and is what people know it by; itself. */
+/* The GPU or NET below a device or NIC, by which people know it; else the node itself. */
 static const struct tti_node *known_as(const struct tti_graph *graph, uint32_t node)
 {
 	const struct tti_node *at = &graph->nodes[node];

@@ -58,10 +58,11 @@ void tti_bruck_all_to_all(struct tti_program *prog)
 
 /* -- Between groups ---------------------------------------------------------------- */
 
-/* What ranks of one group have for rank d of another is collected by one of them, which
- * sends all of it to d: to each rank, from each other group, one link leads. Of groups of
- * one size it is the member of d's number, so that rails stay straight. Every byte crosses
- * once between groups; inside it moves once, unless it starts at the right rank. */
+/* One rank of each group collects what the ranks of its group have for rank d of another
+ * group, and sends all of it to d: one link leads to each rank from each other group. In
+ * groups of one size the collecting rank has d's number, so that rails stay straight. Every
+ * byte crosses once between groups; inside a group it moves once, unless it starts at the
+ * right rank. */
 
 /* The i-th rank of another group that member `index` of this one sends to; -1: past them. */
 static int served(const struct tti_groups *g, int group, int index, int i)

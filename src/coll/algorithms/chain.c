@@ -3,7 +3,7 @@
 
 /* Chains: along a ring from rank to rank, block after block, from the root or to it.
  * Every link carries the vector once and all work at the same time: for large vectors,
- * once there are many more blocks than ranks. Of several rings each carries its part. */
+ * once there are many more blocks than ranks. Each of several rings carries its part. */
 
 void tti_chain_broadcast(struct tti_program *prog)
 {

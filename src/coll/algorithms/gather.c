@@ -75,7 +75,7 @@ void tti_binomial_gather(struct tti_program *prog)
 	}
 }
 
-/* What has furthest to go first. */
+/* Chunks that have furthest to go are sent first. */
 void tti_binomial_scatter(struct tti_program *prog)
 {
 	const int number = number_of(prog), parent = rank_of(prog, number & (number - 1));

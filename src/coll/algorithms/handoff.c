@@ -167,8 +167,8 @@ tutti_status tti_handoff_program(const struct tti_handoff_call *call,
 
 /* -- As a call --------------------------------------------------------------------- */
 
-/* From parts on the first half of the ranks to parts on the last half. Of an odd number the one
- * between is on no side; a rank alone hands over to itself. */
+/* From parts on the first half of the ranks to parts on the last half. If their number is odd, the
+ * rank in the middle is on no side; a rank alone hands over to itself. */
 static int half_of(const struct tti_program *prog)
 {
 	return prog->n > 1 ? prog->n / 2 : 1;
@@ -204,7 +204,7 @@ void tti_memory_handoff(struct tti_program *prog)
 
 	for (int i = 0; ranks && i < n; i++)
 		ranks[i] = i;
-	/* Of so many elements no part is empty. */
+	/* With so many elements no part is empty. */
 	prog->failed =
 		!ranks ||
 		tti_handoff_split(&call, NULL, (size_t)half * (size_t)n, 1, &chunks) != TUTTI_OK ||

@@ -166,8 +166,8 @@ static void pass_on(struct tti_program *prog, const struct view *v, int out, boo
 		}
 }
 
-/* Of all groups' sums each stripe's member ends up with the piece of its group; the
- * pieces are reduced inside in the order in which they are sent on. */
+/* Each stripe's member ends up with the piece of its group, summed over all groups. Pieces are
+ * reduced inside in the order in which they are sent on. */
 static void reduce_to_groups(struct tti_program *prog, const struct view *v)
 {
 	for (int round = 0; round < v->g.ngroups; round++)

@@ -140,8 +140,8 @@ void tti_memory_scatter(struct tti_program *prog)
 	move_rows(prog, tti_get);
 }
 
-/* What two ranks have for each other is swapped in two halves: the lower rank does the first one,
- * both ways, the other rank the second one. So no rank waits for what another is doing, and each
+/* Two ranks swap what they have for each other in two halves: the lower rank does the first half,
+ * both ways, the other rank the second half. So no rank waits for what another is doing, and each
  * may be in place. Pairs are runs of their own: slice after slice goes both ways. */
 void tti_memory_all_to_all(struct tti_program *prog)
 {

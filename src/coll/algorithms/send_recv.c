@@ -42,7 +42,7 @@ tutti_status tti_send_recv_program(const struct tti_transfer_step *step, int32_t
 
 /* -- In memory --------------------------------------------------------------------- */
 
-/* What a rank has of a list. */
+/* The part of a list that is one rank's. */
 struct view {
 	const struct tti_transfer_step *step;
 	int32_t n;
@@ -91,7 +91,7 @@ static bool add_round(const struct view *v, struct tti_program *prog)
 	return prog->steps.n > before;
 }
 
-/* What a rank has for itself is copied; of a send and a receive by the second of them. */
+/* A rank copies what it has for itself; of a send and a receive, the receive does it. */
 static void add_own(const struct view *v, struct tti_program *prog)
 {
 	for (int32_t i = 0; i < v->n; i++)

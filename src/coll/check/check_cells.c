@@ -28,7 +28,7 @@ int tti_check_access_step(const struct tti_check *check, int32_t oper, int peer,
 
 static bool is_input(const struct tti_program *prog, int chunk)
 {
-	/* Of messages that do not say it: what somebody gets. */
+	/* If send_recv does not say it, an input is what somebody gets. */
 	return (prog->coll == TUTTI_SEND_RECV && !prog->ends.n) || tti_chunk_is_input(prog, chunk);
 }
 
@@ -84,7 +84,7 @@ static tutti_status unordered(const struct tti_check_memory_run *run,
 		what);
 }
 
-/* That the owner's program has begun. */
+/* Check that the owner's program has begun. */
 static tutti_status check_begun(struct tti_check_memory_run *run,
 				const struct tti_check_access *access)
 {

@@ -16,8 +16,8 @@
  *
  * Proven of every two accesses to the same memory, one of them a write: one is before the other.
  * So all interleavings end alike, and one run of all ranks, with sets of contributions in place of
- * numbers, proves what they compute. Of every access to memory of a peer: it is after the peer's
- * program has begun, and before it ends.
+ * numbers, proves what they compute. It also proves that every access to memory of a peer is after
+ * the peer's program has begun, and before it ends.
  */
 
 #define CLOCK_BYTES_MAX (INT64_C(1) << 30)
@@ -211,7 +211,7 @@ static tutti_status run_rank(struct tti_check_memory_run *run, int rank, bool *m
 
 /* -- At the end -------------------------------------------------------------------- */
 
-/* Who waits for whom, from one rank to the next until it comes round. */
+/* Say who waits for whom, from one rank to the next, all around the circle. */
 static tutti_status stalled(const struct tti_check_memory_run *run)
 {
 	const struct tti_check *check = run->check;
@@ -387,7 +387,7 @@ static tutti_status run_all(struct tti_check_memory_run *run)
 		TTI_TRY(check_ended(run, rank));
 		TTI_TRY(check_outputs(run, rank));
 	}
-	/* What two ranks have for each other no other has to hear of. */
+	/* No other rank has to hear of what two ranks have for each other. */
 	for (int rank = 0; check->prog->coll != TUTTI_SEND_RECV && rank < check->n; rank++) {
 		TTI_TRY(check_announcements(check, rank));
 		if (is_touched(run, rank))

@@ -30,8 +30,8 @@ tutti_status tti_check_twice(const struct tti_check *check, int32_t oper, int pe
 			      tti_check_operation(check, oper)->chunk, contribution, peer);
 }
 
-/* What an operation that reduces must be: marked final if, and only if, nothing is
- * missing any more. A barrier has no value to divide. */
+/* An operation that reduces must be marked final if, and only if, nothing is missing any more. A
+ * barrier has no value to divide. */
 tutti_status tti_check_final(const struct tti_check *check, int32_t oper, const uint64_t *value)
 {
 	const struct tti_operation *at = tti_check_operation(check, oper);
@@ -105,7 +105,7 @@ static tutti_status check_complete(const struct tti_check *check, const char *wh
 			      chunk, missing);
 }
 
-/* Of a handoff any rank that had it will do: the one there is, else the first. */
+/* In a handoff any rank that had the chunk will do: `source` if it had it, else the first. */
 static size_t right_source(const struct tti_check *check, int chunk, size_t source)
 {
 	const size_t n = (size_t)check->n;
@@ -147,7 +147,7 @@ static tutti_status check_source(const struct tti_check *check, const char *wher
 tutti_status tti_check_output(const struct tti_check *check, const char *where, int chunk,
 			      const uint64_t *value)
 {
-	/* Of send_recv it came from the one rank that had it. */
+	/* In send_recv it came from the one rank that had it. */
 	if (check->prog->coll == TUTTI_SEND_RECV)
 		return TUTTI_OK;
 	return tti_collective_reduces(check->prog->coll)

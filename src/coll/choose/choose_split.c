@@ -28,8 +28,8 @@ static size_t groups_of(const struct tti_choice_input *input, const struct tti_a
 	return (size_t)(of_ranks ? input->n : input->nhosts);
 }
 
-/* Of a ring between hosts: a message takes one lane of its link, and for the last one the
- * others wait. So messages are a small part of what goes over a link. */
+/* In a ring between hosts a message takes one lane of its link, and the other lanes wait for the
+ * last message. So messages are a small part of what goes over a link. */
 static size_t ring_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			 struct tti_split split, size_t most)
 {
@@ -76,9 +76,9 @@ static int choose_parts(const struct tti_choice_input *input, const struct tti_a
 	const size_t links = stripes > 1 ? (size_t)stripes : 1;
 	const size_t round = input->nbytes / groups_of(input, algo) / links;
 	const size_t owners = (size_t)input->n / (size_t)input->nhosts / links;
-	/* Where chunks are the ranks' own, a stripe has several of them anyway. */
+	/* If chunks are the ranks' own, a stripe has several of them anyway. */
 	const size_t chunks = by_rank && stripes > 0 && owners > 1 ? owners : 1;
-	/* Of two ranks that gather none passes on what it gets: messages are cut as small as over
+	/* Neither of two ranks that gather passes on what it gets: messages are as small as over
 	 * any link, and no smaller. */
 	const size_t least =
 		input->coll == TUTTI_ALL_GATHER && input->n == 2 ? TTI_LINK_LEAST : SLICE_LEAST;

@@ -117,8 +117,8 @@ static bool add_twin_edges(struct tti_compiler *c, int32_t self)
 	return true;
 }
 
-/* What the newest operation waits for: a reader for the last writer; a writer for
- * the readers since then, or, if there are none, for the last writer. */
+/* Let the newest operation wait: a reader for the last writer; a writer for the readers since
+ * then, or, if there are none, for the last writer. */
 static bool add_edges(struct tti_compiler *c, bool is_write)
 {
 	const int32_t self = (int32_t)c->oper.n - 1;
@@ -333,7 +333,7 @@ static void find_last_reads(struct tti_compiler *c)
 	}
 }
 
-/* Of send_recv the steps say what is input and output. */
+/* In send_recv the steps say what is input and output. */
 static void init_messages(struct tti_compiler *c)
 {
 	const struct tti_program *prog = c->prog;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a file with an algorithm holds: `tutti show --check`. */
+/* The report on a file with an algorithm: `tutti show --check`. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* -- Bytes ------------------------------------------------------------------------- */
 
-/* Of a chunk of a vector; the last one may be shorter. */
+/* The bytes of a chunk of a vector; the last chunk may be shorter. */
 static size_t chunk_bytes(const struct tti_program *prog, size_t nbytes)
 {
 	const size_t nchunks =

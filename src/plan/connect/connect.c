@@ -33,7 +33,7 @@ static double least_total(const struct tti_connect *connect)
 	return least;
 }
 
-/* Of each kind the channel before at[]. */
+/* Take the channel before at[] of each kind. */
 static tutti_status push_stretch(const struct tti_connect *connect, const uint32_t *at, double gbps,
 				 struct tti_stretch *out)
 {
@@ -240,7 +240,7 @@ static uint32_t parts_of(uint32_t i, uint32_t n, uint32_t least)
 	return n >= least ? 1 : least / n + (i < least % n);
 }
 
-/* Of stretches, each of which goes into `pair` channels. */
+/* The most stretches, each of which goes into `pair` channels. */
 static uint32_t most_stretches(const struct tti_connect *connect, uint32_t pair)
 {
 	uint32_t most = connect->max_channels / pair;

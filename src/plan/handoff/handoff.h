@@ -2,18 +2,18 @@
 #ifndef TTI_PLAN_HANDOFF_H
 #define TTI_PLAN_HANDOFF_H
 
-/* One vector from the ranks of one side to those of another: who sends how much of it to
- * whom over which NICs, how it spreads inside the nodes that receive, and how fast anybody
- * could be.
+/* The plan of a handoff, which brings one vector from the ranks of one side to those of
+ * another: who sends how much of it to whom over which NICs, how it spreads inside the nodes
+ * that receive, and how fast any method could be.
  *
  *     who      On each side of a NIC the ranks that sit beside it (same switch, else as near
  *              as any does), as many on both sides, paired one to one; NICs of one rail first.
  *     where    Nodes that receive stand in chains: each gets the vector once and passes it on,
  *              so that no NIC carries a byte twice.
- *     how much A packing: of each way and of each tree inside a node as much as all links
+ *     how much A packing: each way and each tree inside a node gets as much as all links
  *              together carry, found by generating trees (as search.h), with a proof.
- *     bound    The least cut between the sources and a rank that receives, over the wires
- *              as they are: what no method of any kind exceeds.
+ *     bound    The minimum cut between the sources and a rank that receives, over the wires
+ *              as they are: no method of any kind exceeds it.
  *
  * All are rates of the whole vector, GB/s: seconds a byte are 1 / 1e9 of their inverse.
  * Deterministic. Owner: tti_handoff_plan_free(); it borrows nothing. Threads: any may read. */
@@ -28,15 +28,15 @@ struct tti_handoff_job {
 	const uint32_t *from, *to;
 	uint32_t nfrom, nto;
 	bool from_sharded, to_sharded;
-	/* For what is over before several stages have begun: a node gets a whole vector over one
-	 * pair, and nodes stand in a binomial tree in place of chains. */
+	/* For handoffs that end before a pipeline of several stages has filled: a node gets a whole
+	 * vector over one pair of NICs, and nodes stand in a binomial tree in place of chains. */
 	bool is_short;
 	double budget_ms; /* of its thread, to look for better shares and trees; 0: no limit */
 };
 
 #define TTI_HANDOFF_WHOLE UINT32_MAX
 
-/* What one rank sends to another. */
+/* A way: what one rank sends to another. */
 struct tti_handoff_way {
 	uint32_t from, to;        /* ranks of the job                                     */
 	uint32_t net_out, net_in; /* of their nodes' nets; TTI_NO_NET: they are on one node */
@@ -46,14 +46,14 @@ struct tti_handoff_way {
 	double gbps;
 };
 
-/* All that comes into a node from one other, or from itself. */
+/* A leg: all ways into a node from one other node, or from itself. */
 struct tti_handoff_leg {
 	uint32_t from_node, to_node;
 	uint32_t first, n; /* ways[first .. + n)                             */
 	double share, gbps;
 };
 
-/* How what lands at a rank gets to all ranks of its node that want it. */
+/* How the data that arrives at a rank gets to all ranks of its node that want it. */
 struct tti_handoff_tree {
 	uint32_t node, part;
 	double share;
@@ -89,9 +89,9 @@ TUTTI_CHECKED tutti_status tti_handoff_plan_make(const struct tti_handoff_job *h
 						 struct tti_handoff_plan **out);
 void tti_handoff_plan_free(struct tti_handoff_plan *plan);
 
-/* By means that share nothing with the search: all of the vector gets to all who want it, from
- * ranks that have it by then, no link carries more than it can, and nothing is above a bound.
- * TUTTI_EINTERNAL with the first breach. */
+/* Check by means that share nothing with the search that all of the vector gets to all ranks that
+ * want it, from ranks that have it by then, that no link carries more than it can, and that nothing
+ * is above a bound. TUTTI_EINTERNAL with the first breach. */
 TUTTI_CHECKED tutti_status tti_handoff_plan_check(const struct tti_handoff_job *handoff,
 						  const struct tti_handoff_plan *plan);
 

@@ -9,12 +9,12 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Whatever the method, what a rank shall get has to come from the sources over the wires that
- * there are. So no more of the vector gets there than the greatest flow (Ford and Fulkerson),
- * found by Dinic's method over the graphs of the nodes of sources and of that rank, whose NICs
- * reach each other freely. Where a source holds a part alone, no more than its part comes from
- * it: the arc from the start to it carries that share of the vector, so the value depends on
- * itself; each cut that is too small gives the next value, until none is. */
+/* By any method, the data of a rank has to come from the sources over the wires that there are. So
+ * no more of the vector gets there than the maximum flow (Ford and Fulkerson), found by Dinic's
+ * method over the graphs of the nodes of sources and of that rank, whose NICs reach each other
+ * freely. If a source is the only one with a part, no more than its part comes from it: the arc
+ * from the start to that source carries that share of the vector, so the value depends on itself.
+ * Each cut that is too small gives the next value, until no cut is. */
 
 #define FREE 1e15 /* GB/s of what never limits */
 
@@ -266,7 +266,7 @@ static bool is_cut(const struct flow *f, const struct wire *wire)
 	       f->level[f->arcs.at[wire->arc].to] == TTI_HAND_NONE;
 }
 
-/* What the cut lets through: in GB/s, and as a part of the vector. */
+/* The capacity of the cut: in GB/s, and as a part of the vector. */
 static double measure_cut(struct flow *f, double *part)
 {
 	double gbps = 0;

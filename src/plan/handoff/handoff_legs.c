@@ -239,8 +239,8 @@ static double out_gbps(const struct tti_hand_node *node)
 	return sum;
 }
 
-/* Who can pass on most stands first, so that the last, which passes nothing on, is the one
- * that could least. */
+/* The node that can pass on most comes first, so that the last node, which passes nothing on, is
+ * the one that could pass on least. */
 uint32_t tti_hand_list_remote(const struct tti_hand_work *work, bool all, uint32_t *list)
 {
 	uint32_t n = 0;

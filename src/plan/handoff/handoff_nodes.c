@@ -51,7 +51,8 @@ static tutti_status read_side(const struct tti_hand_work *work, const char *name
 	return TUTTI_OK;
 }
 
-/* Where each rank is; nodes with ranks of either side, in the order of the job. */
+/* Find the node of each rank, and list the nodes with ranks of either side, in the order of the
+ * job. */
 static void place_ranks(struct tti_hand_work *work)
 {
 	const struct tti_plan_job *job = work->handoff->job;
@@ -227,7 +228,7 @@ static uint32_t choose_net(const struct search *s, uint32_t index)
 	return best;
 }
 
-/* Who has least to choose from chooses first. */
+/* The rank with the fewest NICs to choose from chooses first. */
 static void choose(const struct search *s)
 {
 	const uint32_t nnets = s->node->job->nnets;

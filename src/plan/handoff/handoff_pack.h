@@ -2,8 +2,8 @@
 #ifndef TTI_PLAN_HANDOFF_PACK_H
 #define TTI_PLAN_HANDOFF_PACK_H
 
-/* The packing of a handoff under way, for handoff_pack.c, which finds it, and
- * handoff_shares.c, which tells what it comes to.
+/* The packing of a handoff while it is made: handoff_pack.c finds it, handoff_shares.c turns
+ * it into the shares of a plan.
  *
  * Owner: tti_hand_pack(). Threads: one. */
 
@@ -36,10 +36,11 @@ struct tti_hand_packing {
 	int64_t until_ns; /* of the thread's clock */
 };
 
-/* Into ways, legs and trees of a plan: the columns at their weights, of `value` in all. */
+/* Turn the columns, with their weights, into ways, legs and trees of a plan; `value` is the sum of
+ * the weights. */
 TUTTI_CHECKED tutti_status tti_hand_take(struct tti_hand_packing *p, double value,
 					 struct tti_handoff_plan *plan);
-/* The link whose price counts most, in words. */
+/* Put the link whose price counts most into words. */
 TUTTI_CHECKED tutti_status tti_hand_say_limit(const struct tti_hand_packing *p,
 					      struct tti_handoff_plan *plan);
 

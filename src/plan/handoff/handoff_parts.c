@@ -3,8 +3,8 @@
 #include "plan/handoff/handoff_work.h"
 #include "util/error.h"
 
-/* Where a side is sharded each part goes its own way: a part that one rank alone has from
- * that rank to each node in turn, a part that one rank alone shall have straight to it. */
+/* If a side is sharded, each part goes its own way: a part that only one rank has goes from that
+ * rank to each node in turn, a part that only one rank shall have goes straight to it. */
 
 struct parts {
 	struct tti_hand_work *work;

@@ -7,7 +7,7 @@
 
 #define LEAST_SHARE 1e-9
 
-/* Of each atom its share; of each tree and part. */
+/* The share of each atom, and of each tree and part. */
 struct shares {
 	double *atom;
 	TTI_VEC(struct tti_handoff_tree) trees;

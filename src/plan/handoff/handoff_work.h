@@ -36,7 +36,7 @@ struct tti_hand_node {
 	const struct tti_job_node *job;
 	uint32_t *from, *to; /* ranks on it, in the order of their sides */
 	uint32_t nfrom, nto;
-	/* Where those ranks live, each place once. */
+	/* The endpoints of those ranks, each once. */
 	uint32_t nends;
 	uint32_t *ends;          /* of the graph                            */
 	uint32_t *ranks;         /* who stands for it                       */
@@ -44,12 +44,12 @@ struct tti_hand_node {
 	struct tti_loads *loads; /* its members are ends[]; that of an earlier node alike, or own */
 	bool owns_loads;
 	uint32_t first_row;
-	/* Of sources outwards (of receivers where there are none), of receivers inwards, and
-	 * outwards of receivers, who pass on. */
+	/* out: by which sources send (receivers, where there are none); in: by which receivers get;
+	 * relay: by which receivers pass on. */
 	struct tti_hand_gateways out, in, relay;
 };
 
-/* One way, as a part of an option: all of its ways carry by weight. */
+/* One way, as a part of an option, whose ways carry in proportion to their weights. */
 struct tti_hand_atom {
 	uint32_t from, to, net_out, net_in, part;
 	double weight;
@@ -60,7 +60,7 @@ struct tti_hand_option {
 	uint32_t first, n; /* atoms */
 	double gbps;       /* what its NICs bring */
 };
-/* What comes into one node: by any mixture of its options. */
+/* All that comes into one node, by any mixture of its options. */
 struct tti_hand_leg {
 	uint32_t to;       /* of nodes[]      */
 	uint32_t first, n; /* options         */
@@ -81,7 +81,8 @@ struct tti_hand_work {
 	TTI_VEC(struct tti_hand_leg) legs;
 };
 
-/* Of a zeroed work with its handoff; tti_hand_release(), also where it fails. */
+/* Find the nodes of a work that is zeroed but for its handoff; tti_hand_release(), also if it
+ * fails. */
 TUTTI_CHECKED tutti_status tti_hand_find_nodes(struct tti_hand_work *work);
 void tti_hand_release(struct tti_hand_work *work);
 /* The legs of a whole vector, and where a side is sharded. */
@@ -113,16 +114,18 @@ const struct tti_hop *tti_hand_hop(const struct tti_hand_work *work, uint32_t fr
 
 /* -- handoff_legs.c: what legs are made of. false: out of memory ------------------- */
 
-/* A leg, an option of the last leg, a way of the last option; a leg without ways is none. */
+/* Add a leg, an option to the last leg, a way to the last option. tti_hand_end_leg() drops a leg
+ * that has no ways. */
 bool tti_hand_begin_leg(struct tti_hand_work *work, uint32_t to, uint32_t depth);
 bool tti_hand_begin_option(struct tti_hand_work *work, double gbps);
 bool tti_hand_add_atom(struct tti_hand_work *work, const struct tti_hand_atom *atom);
 void tti_hand_end_leg(struct tti_hand_work *work);
-/* NICs of one rail as the job knows it; else of one name; where a name is on one node alone, of
- * one place. */
+/* Whether two NICs are on one rail, as the job knows it; if it does not, whether they have one
+ * name; if only one node has that name, whether they have one place. */
 bool tti_hand_is_straight(const struct tti_hand_node *a, uint32_t net,
 			  const struct tti_hand_node *b, uint32_t other);
-/* Nodes that receive (`all`: those with sources too), who can pass on most first; how many. */
+/* List the nodes that receive (`all`: also those with sources), first those that can pass on most;
+ * returns how many. */
 uint32_t tti_hand_list_remote(const struct tti_hand_work *work, bool all, uint32_t *list);
 
 #endif

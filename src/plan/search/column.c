@@ -138,7 +138,7 @@ static bool add_tree(struct tti_pool *pool, const struct tti_column *column)
 	return good;
 }
 
-/* Who of a tree uses its NIC, in which direction, how much. */
+/* Add the loads of the members of a tree that use its NIC. */
 static bool add_tree_net(struct tti_pool *pool, const struct tti_column *column)
 {
 	const struct tti_loads *loads = pool->loads;

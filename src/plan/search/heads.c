@@ -14,7 +14,7 @@ static bool reaches_all(const struct tti_loads *loads, uint32_t head)
 	return true;
 }
 
-/* What 1 GB/s of the column whose loads are in scratch costs. */
+/* The cost of 1 GB/s of the column whose loads are in scratch. */
 static double cost_of(const struct tti_pool *pool, const double *prices)
 {
 	double sum = 0;

@@ -14,7 +14,7 @@ static const double *hop_prices(const struct tti_pool *pool)
 	return pool->config->both_ways ? pool->both : pool->hop;
 }
 
-/* What a member that talks to a NIC for the whole channel pays. */
+/* The price of a member that talks to a NIC for the whole channel. */
 static double end_price(const struct tti_pool *pool, uint32_t net, uint32_t member)
 {
 	const size_t at = net * pool->loads->n + member;

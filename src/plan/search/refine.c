@@ -7,10 +7,10 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Of all packings that carry about as much as the best, the one with the best score
- * (score.h): near ways first, then few channels. */
+/* The packing with the best score (score.h) of all that carry about as much as the best: near paths
+ * first, then few channels. */
 
-/* Of each GB/s that a far hop carries: what is charged first, and at least. */
+/* The charge for each GB/s of a far hop: the first one, and the least. */
 #define FAR_CHARGE       1e-3
 #define FAR_CHARGE_LEAST 1e-5
 #define NEAR_ROUNDS      64
@@ -23,8 +23,8 @@
 #define QUESTIONS_MANY   8 /* of more than 16 members                             */
 /* This share of what fits is left, so that the solver finds that it fits. */
 #define SLACK            1e-7
-/* Of more members than there are to be channels, a tree from each gains one part in so many; that
- * much is given up for one. */
+/* If there are more members than there may be channels, a tree from each member would gain one part
+ * in the number of members; that much is given up. */
 #define MANY_WORTH       0.02
 /* How often the lightest columns are left out, and rounds of generating others then. */
 #define CUTS             32

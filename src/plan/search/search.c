@@ -13,13 +13,13 @@
 #define DEFAULT_BUDGET_MS 1000
 /* Asked whether this is close enough to the bound, the search stops. */
 #define CLOSE             2e-6
-/* Of many members this is close enough. */
+/* For many members this is close enough. */
 #define NEARLY            0.02
-/* Of the greedy start: rounds for each member and NIC, and how much dearer a link gets
- * that is filled once. */
+/* The greedy start: rounds for each member and NIC, and how much dearer a link gets that is
+ * filled once. */
 #define FIRST_ROUNDS      4
 #define DEARER            0.5
-/* Of more than 16 members: how many questions, times members cubed. */
+/* The questions for more than 16 members, times members cubed. */
 #define QUESTIONS         2e7
 
 /* -- The pool of columns ----------------------------------------------------------- */
@@ -131,8 +131,8 @@ static bool are_alike(const struct tti_loads *loads, uint32_t a, uint32_t b)
 	       graph->nodes[x->to].type == graph->nodes[y->to].type;
 }
 
-/* Of links alike the linear program charges for any, at its whim. The bound that follows
- * is better where all of them cost the same. */
+/* If links are alike, the linear program charges for any of them, at its whim. The bound that
+ * follows is better if all of them cost the same. */
 static tutti_status bound_alike(struct tti_pool *pool, tti_pricer *price, double value,
 				double *bound)
 {
@@ -159,7 +159,7 @@ static tutti_status bound_alike(struct tti_pool *pool, tti_pricer *price, double
 	return TUTTI_OK;
 }
 
-/* What is known without a search, and whether it is the best already. */
+/* Add what is known without a search; *best_out: it is the best already. */
 static tutti_status try_seeds(struct tti_pool *pool, tti_pricer *price, double *value,
 			      double *bound, bool *best_out)
 {
@@ -212,7 +212,7 @@ static tutti_status generate_direct(struct tti_pool *pool, tti_pricer *price, do
 	return add_columns(pool, price, value_out, bound_out);
 }
 
-/* Where no question could be answered, for want of time or because prices were 0 along some
+/* If no question could be answered, for want of time or because prices were 0 along some
  * circle: any prices give a bound, and these are 0 nowhere. */
 static tutti_status bound_somehow(struct tti_pool *pool, tti_pricer *price, double value,
 				  double *bound)
@@ -232,8 +232,8 @@ static tutti_status bound_somehow(struct tti_pool *pool, tti_pricer *price, doub
 	return TUTTI_OK;
 }
 
-/* Of many members, about whom few questions may be asked, hops over NICs come first: rings and
- * trees that use them wherever the way leads over CPUs are known without. */
+/* If there are many members, few questions may be asked, and hops over NICs come first: rings and
+ * trees that use them in place of each path over CPUs need no question. */
 static tutti_status generate_many(struct tti_pool *pool, tti_pricer *price, double *value_out,
 				  double *bound_out)
 {
@@ -371,7 +371,7 @@ static void end_run(struct run *run)
 	*run = (struct run){ 0 };
 }
 
-/* What is the most, and over ways as near as they can be. */
+/* Find the most, over paths as near as they can be. */
 static tutti_status find_best(struct run *run)
 {
 	struct tti_local *search = run->search;
@@ -482,7 +482,7 @@ static tutti_status compare_runs(struct run *best, struct run *run)
 	return st;
 }
 
-/* What any choice of NICs could carry bounds what the others can, and none is nearer. */
+/* The bound for any choice of NICs bounds the other choices, and none of them is nearer. */
 static tutti_status try_others(const struct tti_loads *loads, struct tti_local_config one[3],
 			       struct run *best)
 {

@@ -208,7 +208,7 @@ static void pair_up(const struct tti_loads *loads, uint32_t *place)
 	}
 }
 
-/* Of the members nearest to a NIC the one where fewest paths begin. */
+/* The member where fewest paths begin, of those nearest to a NIC. */
 static uint32_t begin_at(const struct tti_loads *loads, uint32_t net, uint32_t *begun)
 {
 	uint32_t best = nearest_member(loads, net);

@@ -112,7 +112,7 @@ static double doubling_rounds(double n)
 	return rounds + (exp2(rounds) < n ? 2 : 0);
 }
 
-/* Of those rounds, what goes through one rank, in and out: a rank that stands in for
+/* The data of those rounds that goes through one rank, in and out: a rank that stands in for
  * another takes and gives back in two of them. */
 static double doubling_moved(double n)
 {
@@ -202,8 +202,8 @@ static struct tti_tune_terms double_tree_reduce(const struct tti_tune_shape *s)
 	return double_tree_half(s, fmin(3, tree_edges(s->p)));
 }
 
-/* What goes between nodes goes in stripes. Of a stripe's part, which all of its group give
- * to it or get from it; the rest of the way is between groups. */
+/* Data goes between nodes in stripes. These are the terms inside a group, whose members all give
+ * their share to a stripe's member, or get it from there; the rest is between groups. */
 static struct tti_tune_terms inside(const struct tti_tune_shape *s, double given, double gotten)
 {
 	return (struct tti_tune_terms){

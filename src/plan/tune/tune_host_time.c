@@ -8,7 +8,7 @@
 #define PIPELINE_BLOCKS 4
 #define SLICE_LEAST     16384.0
 
-/* What the constants are for this machine. */
+/* The rates of this machine. */
 struct rates {
 	double ranks_a_core; /* ranks that share a core                              */
 	double near, far;    /* us of a hop                                          */

@@ -74,7 +74,7 @@ tutti_status tti_tune_path(struct tti_strbuf *out)
 
 /* -- Which ------------------------------------------------------------------------- */
 
-/* What the file is of and the library is not; NULL: nothing. */
+/* "version" or "machine", in which the file differs from the library; NULL: neither. */
 static const char *differing(const struct tti_tune_table *table, const char **is, char *here,
 			     size_t size)
 {
