@@ -178,7 +178,7 @@ tutti_status tti_program_build(const struct tti_algorithm *algo,
 		algo->emit(&prog);
 	if (prog.failed) {
 		tti_program_release(&prog);
-		return tti_fail(TUTTI_ENOMEM, "program %s %s of %d ranks",
+		return tti_fail(TUTTI_ENOMEM, "program %s %s of %d ranks: out of memory",
 				tutti_collective_name(algo->coll), algo->name, n);
 	}
 	prog.shape = NULL;

@@ -56,7 +56,7 @@ static tutti_status compile_all(struct tti_check *check)
 	check->partner = tti_arena_alloc(&check->arena, (size_t)nqueues * sizeof(*check->partner));
 	check->rank_of = tti_arena_alloc(&check->arena, (size_t)nopers * sizeof(*check->rank_of));
 	if (!check->partner || !check->rank_of)
-		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
+		return tti_check_no_memory(check);
 	for (int rank = 0; rank < check->n; rank++)
 		for (int32_t o = check->oper_base[rank]; o < check->oper_base[rank + 1]; o++)
 			check->rank_of[o] = rank;
@@ -178,7 +178,7 @@ static tutti_status match_all(struct tti_check *check)
 	tutti_status st = TUTTI_OK;
 
 	if (!first || !in_from || !sender || !out)
-		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
+		return tti_check_no_memory(check);
 	memset(in_from, -1, n * sizeof(*in_from));
 	/* first[p + 2] counts what rank p is sent; then first[p + 1] is where the next
 	 * queue to p goes, and in the end where those to p + 1 begin. */
@@ -283,7 +283,7 @@ tutti_status tti_program_check(const struct tti_program *prog, int n, int slots,
 	if (check.compiled && check.oper_base && check.queue_base && check.chunk_base)
 		st = compile_all(&check);
 	else
-		st = tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", n);
+		st = tti_check_no_memory(&check);
 	if (st == TUTTI_OK)
 		st = check_kinds(&check);
 	if (st == TUTTI_OK)

@@ -129,7 +129,7 @@ tutti_status tti_check_read(struct tti_check_memory_run *run, const struct tti_c
 			rank, step_of_access(run, access), access->chunk, access->owner,
 			cell->holds);
 	if (!tti_vec_push(&run->reader, reader))
-		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
+		return tti_check_no_memory(check);
 	cell->readers = (int32_t)run->reader.n - 1;
 	*value = tti_check_cell_value(run, index);
 	return TUTTI_OK;

@@ -408,7 +408,7 @@ static tutti_status allocate(struct tti_check_memory_run *run)
 				       (size_t)tti_check_nopers(check) * sizeof(*run->told_at));
 	run->scratch_base = tti_arena_alloc(&run->arena, (n + 1) * sizeof(*run->scratch_base));
 	if (!run->next || !run->told_at || !run->scratch_base)
-		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
+		return tti_check_no_memory(check);
 	nnotifies = lay_out(run);
 	if ((int64_t)(nnotifies + n) * (int64_t)n > CLOCK_BYTES_MAX / (int64_t)sizeof(int32_t))
 		return tti_fail_quiet(TUTTI_EINVAL,
@@ -428,7 +428,7 @@ static tutti_status allocate(struct tti_check_memory_run *run)
 	run->result = tti_arena_alloc(&run->arena, run->check->value_words * sizeof(uint64_t));
 	if (!run->clock || !run->touched || !run->told || !run->sent || !run->taken || !run->cell ||
 	    !run->value || !run->scratch || !run->result)
-		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
+		return tti_check_no_memory(check);
 	return TUTTI_OK;
 }
 

@@ -340,7 +340,7 @@ tutti_status tti_check_run(const struct tti_check *check, struct tti_check_mode 
 
 	if (!allocate(&run)) {
 		tti_arena_release(&run.arena);
-		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
+		return tti_check_no_memory(check);
 	}
 	list_fanouts(&run);
 	fill_inputs(&run);

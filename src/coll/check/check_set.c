@@ -4,6 +4,11 @@
 #include "util/bitset.h"
 #include "util/error.h"
 
+tutti_status tti_check_no_memory(const struct tti_check *check)
+{
+	return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks: out of memory", check->n);
+}
+
 int tti_check_step(const struct tti_check *check, int32_t oper, int peer)
 {
 	const int rank = check->rank_of[oper];

@@ -45,6 +45,8 @@ static inline const struct tti_operation *tti_check_operation(const struct tti_c
 	return &check->compiled[rank].oper[oper - check->oper_base[rank]];
 }
 
+TUTTI_CHECKED tutti_status tti_check_no_memory(const struct tti_check *check);
+
 /* The program step by which an operation deals with `peer` (its first one if peer
  * < 0); -1: the COPY that compiling adds. */
 int tti_check_step(const struct tti_check *check, int32_t oper, int peer);

@@ -296,9 +296,10 @@ tutti_status tti_forced_read(const char *text, tutti_collective coll, size_t nby
 		} else if (entry.coll == coll && nbytes >= entry.range.min &&
 			   nbytes <= entry.range.max) {
 			if (!for_all)
-				return tti_fail(TUTTI_EINVAL,
-						"TUTTI_ALGO names %s twice for %zu bytes",
-						tutti_collective_name(coll), nbytes);
+				return tti_fail(
+					TUTTI_EINVAL,
+					"TUTTI_ALGO names %s twice for %zu bytes: leave one entry",
+					tutti_collective_name(coll), nbytes);
 			*out = entry.forced;
 			for_all = false;
 		}

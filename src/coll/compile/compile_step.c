@@ -4,7 +4,8 @@
 
 tutti_status tti_compile_no_memory(const struct tti_compiler *c)
 {
-	return tti_fail(TUTTI_ENOMEM, "compiling %s %s of %d ranks, %d chunks, %zu steps",
+	return tti_fail(TUTTI_ENOMEM,
+			"compiling %s %s of %d ranks, %d chunks, %zu steps: out of memory",
 			tutti_collective_name(c->prog->coll), c->prog->algorithm, c->prog->n,
 			c->prog->nchunks, c->prog->steps.n);
 }

@@ -23,7 +23,7 @@ tutti_status tti_msccl_read(const char *text, size_t nbytes, const char *source,
 	if (st == TUTTI_OK) {
 		prog = tti_zalloc((size_t)m.n * sizeof(*prog) + sizeof(head->name));
 		st = prog ? tti_msccl_emit(&m, &events, prog)
-			  : tti_fail(TUTTI_ENOMEM, "programs of %d ranks", m.n);
+			  : tti_fail(TUTTI_ENOMEM, "programs of %d ranks: out of memory", m.n);
 	}
 	if (st == TUTTI_OK) {
 		*head = (struct tti_msccl_head){ .coll = m.coll,

@@ -158,7 +158,7 @@ static tutti_status read_head(struct reader *r)
 	TTI_TRY(check_head(r));
 	r->prog = tti_zalloc((size_t)head->n * sizeof(*r->prog) + NAME_BYTES);
 	if (!r->prog)
-		return tti_fail(TUTTI_ENOMEM, "programs of %d ranks", head->n);
+		return tti_fail(TUTTI_ENOMEM, "programs of %d ranks: out of memory", head->n);
 	name = (char *)(r->prog + head->n);
 	memcpy(name, word[3].at, word[3].len);
 	head->algorithm = name;
@@ -248,7 +248,7 @@ static tutti_status read_step(struct reader *r)
 		return tti_fail_quiet(TUTTI_EINVAL, "line %d: more than %d steps", r->line,
 				      TTI_TEXT_STEPS_MAX);
 	if (!tti_vec_push(&r->rank->steps, step))
-		return tti_fail(TUTTI_ENOMEM, "step %zu of a program", r->nsteps);
+		return tti_fail(TUTTI_ENOMEM, "step %zu of a program: out of memory", r->nsteps);
 	return TUTTI_OK;
 }
 
@@ -266,7 +266,8 @@ static tutti_status read_end(struct reader *r, uint8_t end)
 				      r->line, quoted(r->word[0]), r->word[0].at, r->head.nchunks);
 	while (r->rank->ends.n < (size_t)r->head.nchunks)
 		if (!tti_vec_push(&r->rank->ends, 0))
-			return tti_fail(TUTTI_ENOMEM, "chunk %d of a program", chunk);
+			return tti_fail(TUTTI_ENOMEM, "chunk %d of a program: out of memory",
+					chunk);
 	r->rank->ends.at[chunk] |= end;
 	return TUTTI_OK;
 }
