@@ -2,8 +2,8 @@
 /* Hops inside a node that leave it by one NIC and come back by another: on machines of two
  * halves, against a linear program over all rings and ways there are, and where they must
  * not be. */
-#include "support/search_check.h"
 #include "machines.h"
+#include "support/search_check.h"
 
 #include <math.h>
 #include <stdio.h>

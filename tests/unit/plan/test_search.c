@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels inside one node: on real machines, on random ones, and against a linear
  * program over all rings there are. */
-#include "support/search_check.h"
 #include "machines.h"
+#include "support/search_check.h"
 
 #include <math.h>
 #include <stdio.h>

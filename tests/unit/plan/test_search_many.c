@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* More members than an exact answer about each ring is possible for. */
-#include "support/search_check.h"
 #include "machines.h"
+#include "support/search_check.h"
 
 #include "util/strbuf.h"
 
