@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 #include "core/call/counts.h"
-#include "core/call/operators.h"
 #include "core/comm.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
+#include "core/prepare/operators.h"
 #include "util/error.h"
 
 /* What can be wrong with a call, found before anything moves. */

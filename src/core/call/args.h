@@ -13,7 +13,7 @@
 
 #include "coll/collective.h"
 #include "core/call/counts.h"
-#include "core/call/operators.h"
+#include "core/prepare/operators.h"
 #include "tutti/tutti.h"
 
 struct tti_comm;

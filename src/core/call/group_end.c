@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/predict.h"
 #include "core/call/submit.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/lifetime.h"
+#include "core/prepare/predict.h"
 #include "core/sequence.h"
 #include "util/error.h"
 #include "util/fork.h"

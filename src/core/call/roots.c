@@ -6,9 +6,9 @@
 
 #include "boot/watch/watch.h"
 #include "core/call/args.h"
-#include "core/call/signature.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/prepare/signature.h"
 #include "util/error.h"
 
 void tti_roots_note(struct tti_comm *comm, uint64_t packed, size_t count, uint64_t choice)

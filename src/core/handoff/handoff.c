@@ -2,10 +2,10 @@
 #include "core/handoff/handoff.h"
 
 #include "core/call/args.h"
-#include "core/call/layout.h"
-#include "core/call/programs.h"
 #include "core/comm.h"
 #include "core/handoff/sides.h"
+#include "core/prepare/layout.h"
+#include "core/prepare/programs.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/params.h"

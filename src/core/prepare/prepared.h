@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_PREPARED_H
-#define TTI_CORE_CALL_PREPARED_H
+#ifndef TTI_CORE_PREPARE_PREPARED_H
+#define TTI_CORE_PREPARE_PREPARED_H
 
 /* Prepared calls: all that does not depend on a call's buffers, worked out once: which arguments
  * are right, which program runs the call and in what steps, and, where each chunk is one

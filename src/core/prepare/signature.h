@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_SIGNATURE_H
-#define TTI_CORE_CALL_SIGNATURE_H
+#ifndef TTI_CORE_PREPARE_SIGNATURE_H
+#define TTI_CORE_PREPARE_SIGNATURE_H
 
 /* The numbers by which ranks compare calls: they are tags of the messages. Pure. */
 

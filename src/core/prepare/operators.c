@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/operators.h"
+#include "core/prepare/operators.h"
 
 #include <stdio.h>
 

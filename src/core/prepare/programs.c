@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/programs.h"
+#include "core/prepare/programs.h"
 
 #include <limits.h>
 #include <stdio.h>

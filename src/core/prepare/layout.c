@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/layout.h"
+#include "core/prepare/layout.h"
 
 #include "core/call/args.h"
 #include "core/comm.h"

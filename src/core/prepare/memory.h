@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_MEMORY_H
-#define TTI_CORE_CALL_MEMORY_H
+#ifndef TTI_CORE_PREPARE_MEMORY_H
+#define TTI_CORE_PREPARE_MEMORY_H
 
 /* Memory that the ranks of a communicator can address, and calls on it.
  *

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/memory.h"
+#include "core/prepare/memory.h"
 
 #include "core/call/args.h"
 #include "core/call/counts.h"
 #include "core/call/group.h"
-#include "core/call/prepared.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/handoff/handoff.h"
+#include "core/prepare/prepared.h"
 #include "core/sequence.h"
 #include "transport/shm/heap.h"
 #include "tutti/memory.h"

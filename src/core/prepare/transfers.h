@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_TRANSFERS_H
-#define TTI_CORE_CALL_TRANSFERS_H
+#ifndef TTI_CORE_PREPARE_TRANSFERS_H
+#define TTI_CORE_PREPARE_TRANSFERS_H
 
 /* Data of one rank for another one alone: sends and receives, and calls whose counts only the two
  * know. A list of transfers is a program (coll/algorithms/send_recv.h), which is kept (programs.h).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_OPERATORS_H
-#define TTI_CORE_CALL_OPERATORS_H
+#ifndef TTI_CORE_PREPARE_OPERATORS_H
+#define TTI_CORE_PREPARE_OPERATORS_H
 
 /* Operators beyond those of TUTTI_OP_MAP. A value of tutti_op has all that ranks must agree on,
  * and is part of what they compare:

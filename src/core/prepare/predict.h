@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_PREDICT_H
-#define TTI_CORE_CALL_PREDICT_H
+#ifndef TTI_CORE_PREPARE_PREDICT_H
+#define TTI_CORE_PREPARE_PREDICT_H
 
 /* How long calls should take, by the model of plan/tune/tune.h. A collective is predicted by its
  * algorithm, as if its data went by messages; sends, receives and calls by pairs of ranks by the

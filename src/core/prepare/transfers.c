@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/transfers.h"
+#include "core/prepare/transfers.h"
 
 #include <stdio.h>
 
 #include "core/call/args.h"
 #include "core/call/counts.h"
-#include "core/call/layout.h"
-#include "core/call/memory.h"
-#include "core/call/programs.h"
-#include "core/call/signature.h"
 #include "core/comm.h"
+#include "core/prepare/layout.h"
+#include "core/prepare/memory.h"
+#include "core/prepare/programs.h"
+#include "core/prepare/signature.h"
 #include "util/error.h"
 #include "util/hash.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_PROGRAMS_H
-#define TTI_CORE_CALL_PROGRAMS_H
+#ifndef TTI_CORE_PREPARE_PROGRAMS_H
+#define TTI_CORE_PREPARE_PROGRAMS_H
 
 /* Which program runs a call, and the programs that the communicator keeps.
  *

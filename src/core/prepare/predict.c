@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/predict.h"
+#include "core/prepare/predict.h"
 
 #include "core/call/args.h"
 #include "core/call/counts.h"
-#include "core/call/layout.h"
-#include "core/call/operators.h"
-#include "core/call/programs.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/init/tuning.h"
+#include "core/prepare/layout.h"
+#include "core/prepare/operators.h"
+#include "core/prepare/programs.h"
 #include "plan/tune/tune_terms.h"
 #include "util/error.h"
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/prepared.h"
+#include "core/prepare/prepared.h"
 
 #include <string.h>
 
 #include "coll/algorithms/send_recv.h"
 #include "core/call/args.h"
 #include "core/call/counts.h"
-#include "core/call/layout.h"
-#include "core/call/memory.h"
-#include "core/call/operators.h"
-#include "core/call/programs.h"
-#include "core/call/signature.h"
-#include "core/call/transfers.h"
 #include "core/comm.h"
 #include "core/handoff/handoff.h"
+#include "core/prepare/layout.h"
+#include "core/prepare/memory.h"
+#include "core/prepare/operators.h"
+#include "core/prepare/programs.h"
+#include "core/prepare/signature.h"
+#include "core/prepare/transfers.h"
 #include "core/sequence.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/signature.h"
+#include "core/prepare/signature.h"
 
 #include "core/call/args.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_CALL_LAYOUT_H
-#define TTI_CORE_CALL_LAYOUT_H
+#ifndef TTI_CORE_PREPARE_LAYOUT_H
+#define TTI_CORE_PREPARE_LAYOUT_H
 
 /* Where the chunks of a call's program lie in its buffers.
  *
