@@ -20,8 +20,6 @@
 static tutti_status check(struct tti_comm *comm, int a, int b)
 {
 	TTI_TRY(tti_comm_usable(comm));
-	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "tutti_ping() inside a group: end it first");
 	if (a < 0 || a >= comm->n || b < 0 || b >= comm->n)
 		return tti_fail(TUTTI_EINVAL, "ping of ranks %d and %d of %d: 0 to %d", a, b,
 				comm->n, comm->n - 1);
@@ -113,6 +111,7 @@ tutti_status tutti_ping(tutti_comm_t handle, int a, int b, const struct tutti_pi
 	struct tti_comm *comm;
 
 	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_ping_t"));
+	TTI_TRY(tti_group_refuse(handle, "tutti_ping"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	return tti_handle_end(handle, comm, ping(comm, a, b, options, out));
 }
