@@ -64,7 +64,7 @@ struct tti_port_config {
 	int64_t timeout_ms;
 };
 
-/* A reader reads longer messages while they are written (docs/performance.md). */
+/* A reader reads longer messages while they are written (docs/design/limits.md). */
 #define TTI_AWAITED_BYTES 2048
 
 struct tti_link {

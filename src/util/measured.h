@@ -14,7 +14,7 @@
  *     EPYC     AMD EPYC (Zen 4), 2 cores, 1 MiB of L2 cache each, a virtual machine
  *     Rapids   Intel Xeon (Emerald Rapids), 16 cores, a virtual machine
  *
- * docs/performance.md has the tables. */
+ * docs/design/limits.md has what was measured. */
 
 #include <stddef.h>
 #include <stdint.h>
