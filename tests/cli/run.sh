@@ -217,6 +217,12 @@ ok "a port that is none ends the job"
 
 expect 0 "$TUTTI" run -n 2 --json true
 says out '^\{"nranks":2,"exit_code":0\}$'
+expect 3 "$TUTTI" run -n 2 --json sh -c 'test "$TUTTI_RANK" = 0 || exit 3; sleep 100'
+says out '^\{"nranks":2,"exit_code":3,"failed_rank":1\}$'
+expect 137 "$TUTTI" run -n 2 --json sh -c 'test "$TUTTI_RANK" = 0 || kill -9 $$; sleep 100'
+says out '^\{"nranks":2,"exit_code":137,"failed_rank":1,"signal":9\}$'
+expect 1 "$TUTTI" run --rsh false --hosts a,b --json true
+says out '"failed_host":"[ab]"'
 ok "--json"
 
 expect 0 "$TUTTI" run -n 64 true

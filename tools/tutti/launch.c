@@ -67,7 +67,7 @@ bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagge
 {
 	sigset_t mask;
 
-	*launch = (struct launch){ .verb = verb, .nranks = nranks, .signalfd = -1 };
+	*launch = (struct launch){ .verb = verb, .nranks = nranks, .signalfd = -1, .failed = -1 };
 	launch_signals(&mask);
 	sigprocmask(SIG_BLOCK, &mask, &launch->old_mask);
 	launch->signalfd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -257,10 +257,15 @@ static int code_of(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void tell_failure(const struct launch *launch, int rank, pid_t pid, int status)
+static void tell_failure(struct launch *launch, int rank, pid_t pid, int status)
 {
 	const bool killed = WIFSIGNALED(status);
 	char who[300], what[64];
+
+	if (!launch->keeps_going || launch->failed < 0) {
+		launch->failed = rank;
+		launch->failed_signal = killed ? WTERMSIG(status) : 0;
+	}
 
 	if (launch->hosts)
 		snprintf(who, sizeof(who), "the remote shell to %s", launch->hosts[rank].name);

@@ -46,6 +46,8 @@ struct launch {
 	bool accepts_signals;      /* our standard input is a control */
 
 	int exit_code;         /* of the first that failed */
+	int failed;            /* the child that is said to be the cause, -1: none */
+	int failed_signal;     /* that killed it, 0: none */
 	int killed_code;       /* with keeps_going: of the first that failed in any way */
 	bool interrupted;      /* a signal to us was the reason */
 	bool ending;           /* all are being ended */

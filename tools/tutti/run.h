@@ -17,6 +17,8 @@
 
 #define RUN_PORT_LINE "tutti-run-port "
 
+struct launch;
+
 struct job {
 	int nranks; /* on this host */
 	char **program;
@@ -58,5 +60,9 @@ int run_on_hosts(const struct job *job, const struct hosts *hosts, const char *s
 
 /* Be the agent of a host; the exit code. */
 int run_agent(void);
+
+/* Print how the job ended: its ranks, its exit code and, if a rank or the shell to a host was the cause of
+ * a failure, which one, and the signal that killed it. */
+void run_print_json(const struct job *job, const struct launch *launch, int code);
 
 #endif

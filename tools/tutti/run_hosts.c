@@ -291,6 +291,7 @@ int run_on_hosts(const struct job *job, const struct hosts *hosts, const char *s
 	}
 	remote->job = job;
 	remote->hosts = hosts;
+	remote->launch.failed = -1;
 	for (int i = 0; i < hosts->n; i++)
 		remote->shells[i] =
 			(struct launch_host){ .name = hosts->list[i].name, .control = -1 };
@@ -302,7 +303,7 @@ int run_on_hosts(const struct job *job, const struct hosts *hosts, const char *s
 		if (remote->shells[i].control >= 0)
 			close(remote->shells[i].control);
 	if (job->json)
-		tool_print_json(json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
+		run_print_json(job, &remote->launch, code);
 	json_decref(remote->text);
 	free(remote->shell);
 	free(remote->shells);

@@ -134,6 +134,20 @@ static int start_ranks(struct launch *launch, const struct job *job)
 	return error;
 }
 
+void run_print_json(const struct job *job, const struct launch *launch, int code)
+{
+	json_t *json = json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code);
+	const int failed = launch->failed;
+
+	if (failed >= 0 && launch->hosts)
+		json_object_set_new(json, "failed_host", json_string(launch->hosts[failed].name));
+	else if (failed >= 0)
+		json_object_set_new(json, "failed_rank", json_integer(launch->first_rank + failed));
+	if (failed >= 0 && launch->failed_signal)
+		json_object_set_new(json, "signal", json_integer(launch->failed_signal));
+	tool_print_json(json);
+}
+
 static int run_job(struct job *job)
 {
 	struct launch launch;
@@ -164,7 +178,7 @@ done:
 	remove_dir(job);
 	launch_close(&launch);
 	if (job->json)
-		tool_print_json(json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
+		run_print_json(job, &launch, code);
 	return code;
 }
 
