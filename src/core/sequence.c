@@ -21,10 +21,10 @@ tutti_status tti_sequence_may_wait(const struct tti_comm *comm)
 uint64_t tti_sequence_take(struct tti_comm *comm)
 {
 	/* One thread at a time makes calls, so this needs no locked addition. */
-	const uint64_t ticket = atomic_load_explicit(&comm->issued, memory_order_relaxed);
+	const uint64_t seqno = atomic_load_explicit(&comm->issued, memory_order_relaxed);
 
-	atomic_store_explicit(&comm->issued, ticket + 1, memory_order_relaxed);
-	return ticket;
+	atomic_store_explicit(&comm->issued, seqno + 1, memory_order_relaxed);
+	return seqno;
 }
 
 void tti_sequence_untake(struct tti_comm *comm)
@@ -40,21 +40,21 @@ void tti_sequence_untake(struct tti_comm *comm)
 
 /* The owner of the number finds exactly the calls before it done; a thread that waits for the calls
  * of another one may find more. */
-static bool is_due(const struct tti_comm *comm, uint64_t ticket)
+static bool is_due(const struct tti_comm *comm, uint64_t seqno)
 {
-	return atomic_load_explicit(&comm->done, memory_order_acquire) >= ticket;
+	return atomic_load_explicit(&comm->done, memory_order_acquire) >= seqno;
 }
 
-void tti_sequence_wait(struct tti_comm *comm, uint64_t ticket)
+void tti_sequence_wait(struct tti_comm *comm, uint64_t seqno)
 {
-	if (is_due(comm, ticket))
+	if (is_due(comm, seqno))
 		return;
 	atomic_fetch_add(&comm->sequence_waiters, 1);
 	for (;;) {
 		const uint32_t seen = atomic_load(&comm->sequence_word);
 
 		/* A number that was taken back never comes: then all are done. */
-		if (is_due(comm, ticket) || tti_sequence_is_idle(comm))
+		if (is_due(comm, seqno) || tti_sequence_is_idle(comm))
 			break;
 		tti_futex_wait(&comm->sequence_word, seen, NAP_NS);
 		/* Queued calls end soon after that. */

@@ -33,7 +33,7 @@ struct tti_stall {
 tutti_status tti_stall_on_wait(void *comm, int64_t since_ns, int peer);
 void tti_stall_on_ask(void *comm, struct tti_call *out);
 void tti_stall_on_answer(void *comm, int peer, const struct tti_call *call);
-void tti_stall_on_lost(void *comm, const struct tti_failure *news);
+void tti_stall_on_lost(void *comm, const struct tti_failure *failure);
 
 /* A call has ended with `status`: all ranks are notified of a failure, as they may be out of step.
  * mismatch_peer: whose message belongs to another call; -1: nobody's. */

@@ -262,8 +262,8 @@ tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *a
 	return status;
 }
 
-/* With TUTTI_CHECK=1 a barrier with the signature of a rooted call comes before it: without it,
- * ranks that name different roots may find out only after the call. */
+/* With TUTTI_CHECK=1 a barrier comes before a rooted call, and its signature has the arguments of
+ * that call. Without it, ranks that name different roots may find out only after the call. */
 static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args,
 			       const struct tti_prepared *checked)
 {
