@@ -59,7 +59,8 @@ tutti_status tti_handle_note(struct tutti_comm *handle, tutti_status status);
 TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
 	tti_handle_fail(struct tutti_comm *handle, tutti_status status, const char *fmt, ...);
 
-/* The end of a public call that has entered: tti_handle_note(), then tti_handle_leave(). */
+/* The end of a public call that has entered: tti_comm_note(), then tti_handle_leave(); returns
+ * `status`. */
 tutti_status tti_handle_end(struct tutti_comm *handle, struct tti_comm *comm, tutti_status status);
 
 /* TUTTI_EINVAL: `out` is NULL in place of the address of `what`. */

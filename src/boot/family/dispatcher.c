@@ -71,7 +71,7 @@ int tti_dispatcher_first_dead(struct tti_dispatcher *dispatcher)
 	return first_dead;
 }
 
-/* -- Boxes --------------------------------------------------------------------------- */
+/* -- Mailboxes ----------------------------------------------------------------------- */
 
 /* Between these two a callback runs without the lock, and the mailbox stays. The lock is held around both. */
 static void begin_call(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)

@@ -60,7 +60,7 @@ void tti_sub_end_exchange(struct tti_sub *sub)
 	sub->sent = sub->received = NULL;
 }
 
-/* -- News --------------------------------------------------------------------------- */
+/* -- Failures ----------------------------------------------------------------------- */
 
 static void mail_failure(struct tti_sub *sub, int peer)
 {

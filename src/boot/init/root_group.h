@@ -2,7 +2,7 @@
 #ifndef TTI_BOOT_ROOT_GROUP_H
 #define TTI_BOOT_ROOT_GROUP_H
 
-/* With several roots, each serves a contiguous group of ranks, of even size.
+/* With several roots, each serves a contiguous group of ranks; sizes differ by one rank at most.
  *
  *     ranks   0 1 2 3 4 | 5 6 7 8 | 9 10 11 12      3 roots
  *     root 0  . . . . . + 5                         and the first of the next group,

@@ -18,7 +18,7 @@ void tti_watcher_ask(struct tti_boot *boot, int peer);
 /* End it, with goodbyes unless init failed. Fine if it has ended, or never began. */
 void tti_watcher_stop(struct tti_boot *boot);
 tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
-			      size_t nbytes); /* mails.c */
+			      size_t nbytes); /* mail.c */
 
 /* For tests: end without goodbye, as if the process had been killed. */
 void tti_watcher_vanish(struct tti_boot *boot);

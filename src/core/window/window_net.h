@@ -67,8 +67,8 @@ void tti_net_wake(struct tti_window_net *net);
 /* Collective: open a port of the window's own, with links to all peers that are not reached in
  * place. */
 TUTTI_CHECKED tutti_status tti_window_net_open(struct tutti_window *window);
-/* No rank puts or gets any more: from now on it is no failure if a peer is gone. stay(): the end
- * of the window was refused. */
+/* This rank puts and gets no more: from now on it is no failure if a peer is gone. stay(): the
+ * end of the window was refused. */
 void tti_window_net_leave(struct tti_window_net *net);
 void tti_window_net_stay(struct tti_window_net *net);
 void tti_window_net_close(struct tti_window_net *net);
