@@ -63,7 +63,7 @@ static void dump(struct tti_json *json, json_t *value, size_t flags)
 void tti_json_text(struct tti_json *json, const char *key, const char *text)
 {
 	json_t *string = json_string(text ? text : "");
-	char *ascii = string ? NULL : tti_strdup(text);
+	char *ascii = string || !text ? NULL : tti_strdup(text);
 
 	for (char *at = ascii; at && *at; at++)
 		if ((unsigned char)*at >= 0x80)
