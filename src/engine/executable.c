@@ -69,7 +69,7 @@ static tutti_status allocate(struct tti_engine *engine, struct tti_executable *e
 
 	count_messages(prog, &in, &out);
 	exec->max_skew = STAGE_SKEW * (prog->nstages - 1);
-	/* The last stage of the oldest block stands behind the first of `latest` others. */
+	/* The last stage of the oldest block stands behind the first of `max_skew` others. */
 	for (exec->window = choose_window(engine, prog); exec->window < 2 * exec->max_skew;)
 		exec->window *= 2;
 	exec->link = array(exec, nqueues, sizeof(*exec->link));

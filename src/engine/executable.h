@@ -9,7 +9,7 @@
 #include "util/arena.h"
 
 /* Where a queue stands: its next operation is o = queued[first + pos], of block
- * round - late[o]. */
+ * round - skew[o]. */
 struct tti_cursor {
 	int32_t round, pos;
 };

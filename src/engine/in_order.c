@@ -9,8 +9,8 @@
 #include "util/mem.h"
 
 /* Running a compiled program one operation after the other, in its order, which never deadlocks
- * (coll/compile.h): without a window and without queues. The same messages in the same order on
- * each link as program.c sends. */
+ * (coll/compile/compile.h): without a window and without queues. The same messages in the same
+ * order on each link as program.c sends. */
 
 /* Run one operation of one block if all that it needs is there. *found: how many of its messages
  * are. `is_all`: nothing else can run. */

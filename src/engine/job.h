@@ -41,8 +41,8 @@ static inline tutti_status tti_job_wait_for(struct tti_job *job, bool (*poll)(st
 
 /* How many messages have to come before the next operation that sends; 0: not known, or any message
  * may wake. Operations that run in their order never wait for each other in a circle
- * (coll/compile.h). *first is the link of one of the messages, of the next one where they are
- * few. */
+ * (coll/compile/compile.h). *first is the link of one of the messages, of the next one where they
+ * are few. */
 uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **first);
 
 #endif

@@ -31,7 +31,7 @@
  * done for one yield in two only, since a short call of ranks that share a core takes just a
  * microsecond or two. The length of a tick is known from their number since the first yield. */
 static _Thread_local struct waiter {
-	const _Atomic int *awaited; /* NULL: no background thread */
+	const _Atomic int *awaited; /* NULL: not a background thread */
 	struct tti_yields yields;
 	uint64_t nshort;  /* yields since the last one that was not known to be short */
 	uint32_t exactly; /* so many are timed one by one */

@@ -106,7 +106,7 @@ struct tti_port {
 	size_t unsent;
 };
 
-/* A zeroed port, but for what its transport adds; inline_bytes is slot_bytes. */
+/* Set up a zeroed port, but for what its transport adds; inline_bytes is slot_bytes. */
 void tti_port_init(struct tti_port *port, const struct tti_transport *transport,
 		   const struct tti_port_config *config);
 

@@ -21,7 +21,7 @@
  * A program in memory is one order of all transfers that does not deadlock, for texts and
  * proofs; there a transfer has one chunk at both its ranks. The engine runs the same steps of
  * each transfer, in any order of transfers, and by messages those whose sender says so
- * (engine/lend.h). */
+ * (engine/rndv.h). */
 
 enum tti_transfer_kind { TTI_TRANSFER_SEND, TTI_TRANSFER_RECV, TTI_TRANSFER_COPY };
 

@@ -14,7 +14,7 @@
  * the socket of each:
  *
  *     leader                                        member
- *     handshake of boot/auth.h: both prove the secret
+ *     handshake of boot/net/auth.h: both prove the secret
  *     offer + memfd                            ->   maps it
  *                          tries to copy from others (shm_trial.h)
  *                          writes probe into its doorbell

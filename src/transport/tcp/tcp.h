@@ -28,7 +28,7 @@
  *
  *     higher rank                                lower rank
  *     connect to several of its addresses    ->
- *     handshake of boot/auth.h, with struct tti_tcp_pass as payload
+ *     handshake of boot/net/auth.h, with struct tti_tcp_pass as payload
  *                                            <-  HELLO (you have reached the right rank)
  *     first HELLO wins, other attempts are dropped
  *     HELLO (this connection is used)        ->

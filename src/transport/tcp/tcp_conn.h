@@ -49,7 +49,7 @@ struct tti_tcp_pace {
 
 enum tti_tcp_conn_state {
 	TTI_TCP_CONNECTING, /* TCP's own handshake                      */
-	TTI_TCP_PROVING,    /* boot/auth.h                              */
+	TTI_TCP_PROVING,    /* boot/net/auth.h                          */
 	TTI_TCP_GREETING,   /* waiting for the other side's HELLO       */
 	TTI_TCP_PROVEN,     /* connector: HELLO came, ours not yet sent */
 	TTI_TCP_UP,

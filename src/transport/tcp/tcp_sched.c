@@ -19,7 +19,7 @@
 /* A lane gets no more if nothing was acknowledged for so long. */
 #define WAITING_NS      (12 * TTI_NS_PER_MS)
 #define ENOUGH          (64 * 1024)
-/* The same while the rate is not known. */
+/* How much work a lane gets while its rate is not known. */
 #define AT_FIRST        (256 * 1024)
 /* A rate is measured over at least this time and these bytes, but over no longer time than the
  * most. */

@@ -4,7 +4,7 @@
 
 /* What goes over the connections of a TCP link, and the machine that reads it.
  *
- * After the handshake (boot/auth.h) both sides send frames: a header, then
+ * After the handshake (boot/net/auth.h) both sides send frames: a header, then
  * `length` bytes of payload. All numbers are little endian.
  *
  *      0        1        2                 4                                 8
@@ -18,10 +18,10 @@
  *   24 | tag                                                                 |
  *      +---------------------------------------------------------------------+
  *
- * A sealed frame (boot/seal.h) has its first four bytes in the clear, then the rest of the header
- * sealed, and 16 bytes of mac. CREDIT, HELLO, END and ALIVE are always sealed, DATA if the job is
- * encrypted: then its payload, unless it is empty, is one more record with a mac of its own. The
- * reader uses the length of a payload before the payload has come, so the header is sealed by
+ * A sealed frame (boot/net/seal.h) has its first four bytes in the clear, then the rest of the
+ * header sealed, and 16 bytes of mac. CREDIT, HELLO, END and ALIVE are always sealed, DATA if the
+ * job is encrypted: then its payload, unless it is empty, is one more record with a mac of its own.
+ * The reader uses the length of a payload before the payload has come, so the header is sealed by
  * itself.
  *
  * DATA carries a message. CREDIT only carries `consumed` (all else is 0). HELLO opens a connection

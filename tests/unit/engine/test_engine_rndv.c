@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the engine does with data that goes by rendezvous are the steps of the program that is proven: groups
  * of random sends are run over the mock transport with a record of all that is done, which is held
- * against the programs that coll/send_recv.h emits for the same lists. */
+ * against the programs that coll/algorithms/send_recv.h emits for the same lists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
