@@ -159,6 +159,8 @@ tutti_status tutti_tune_fit(const struct tutti_tune_sample *samples, int nsample
 	if (!samples || nsamples < 1 || !file_out)
 		return tti_fail(TUTTI_EINVAL, "tutti_tune_fit: no samples, or file_out is NULL");
 	*file_out = NULL;
+	if (report_out)
+		*report_out = NULL;
 	own = tti_calloc((size_t)nsamples, sizeof(*own));
 	if (!own)
 		return tti_fail(TUTTI_ENOMEM, "%d samples: out of memory", nsamples);
