@@ -53,8 +53,9 @@ struct tti_nvml_gpu {
 
 struct tti_nvml;
 
-/* TUTTI_OK with *out NULL: there is no library, and *why_out says why in a few words (static, or
- * the thread's error text). TUTTI_EINVAL: what TUTTI_NVML_LIB names cannot be loaded. */
+/* TUTTI_OK with *out NULL: there is no library, or the driver does not work, and *why_out says so
+ * in a few words (static, or the thread's error text). TUTTI_EINVAL: what TUTTI_NVML_LIB names
+ * cannot be loaded. */
 TUTTI_CHECKED tutti_status tti_nvml_open(struct tti_nvml **out, const char **why_out);
 /* The same with the library at that path; NULL: the usual one. */
 TUTTI_CHECKED tutti_status tti_nvml_open_library(const char *path, struct tti_nvml **out,

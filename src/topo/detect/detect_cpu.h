@@ -16,7 +16,8 @@ struct tti_cpu_kind {
 	                        * POWER: its number; -1: not known                    */
 };
 
-/* By CPUID and uname() on this machine, by proc/cpuinfo for a captured one. */
+/* By the files below the root; on this machine CPUID goes before them, and uname() says the
+ * architecture if they do not. */
 void tti_detect_cpu_kind(const struct tti_sysfs *sysfs, struct tti_cpu_kind *out);
 
 #endif

@@ -123,7 +123,7 @@ static const char *arch_name(const char *machine)
 	return strcmp(machine, "ppc64le") == 0 ? "ppc64" : machine;
 }
 
-/* CPUID and uname() count before files. */
+/* CPUID counts before files, uname() where they do not tell the architecture. */
 static void from_itself(struct tti_cpu_kind *kind)
 {
 	struct utsname name;

@@ -50,8 +50,8 @@ static bool set_pci_link(const struct tti_detect *detect, struct tti_xml *pci,
 	       tti_detect_link_now(detect, pci, known->busid, &now);
 }
 
-/* The class of the other end of a link, and its address in `target`; NULL: the address is
- * unknown. */
+/* The class of the other end of a link, and its address in `target`; NULL: it is a GPU or CPU
+ * of unknown address. */
 static const char *link_end(const struct tti_detect *detect, const struct tti_nvml_link *link,
 			    char target[TTI_BUSID_TEXT], char class_code[16])
 {
@@ -73,7 +73,7 @@ static const char *link_end(const struct tti_detect *detect, const struct tti_nv
 	case TTI_NVML_OTHER:
 		break;
 	}
-	/* An old driver does not say what the other end is. One that is not on PCI is a
+	/* An old driver does not say what the other end is. One that sysfs does not show is a
 	 * switch. */
 	return tti_detect_class(detect, busid, link->remote == TTI_NVML_OTHER ? "0x" : "0x0680",
 				"0x068000", class_code);

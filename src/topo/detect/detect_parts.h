@@ -27,7 +27,7 @@ TUTTI_CHECKED tutti_status tti_detect_pci(struct tti_detect *detect);
 /* <nic><net> below their PCI functions, or below a CPU. */
 TUTTI_CHECKED tutti_status tti_detect_nics(struct tti_detect *detect);
 /* <gpu>, <nvlink>, <c2c>, <xgmi> below their PCI functions; `ndev` counts GPUs on.
- * *why_out, of 256 bytes, says why there is no library of NVIDIA's driver; "": there is one. */
+ * *why_out, of 256 bytes, says why NVIDIA's driver cannot be asked; "": it can. */
 TUTTI_CHECKED tutti_status tti_detect_gpus_nvidia(struct tti_detect *detect, int *ndev,
 						  char why_out[256]);
 TUTTI_CHECKED tutti_status tti_detect_gpus_amd(struct tti_detect *detect, int *ndev);

@@ -261,7 +261,7 @@ tutti_status tti_build_nvlinks(struct tti_build *build)
 
 	for (size_t i = 0; i < build->gpus.n; i++)
 		TTI_TRY(add_gpu(build, &build->gpus.at[i]));
-	/* Move links that both ends state to the end of the list. */
+	/* Move links that both ends can state to the end of the list. */
 	for (size_t i = first; i < build->halves.n; i++) {
 		const struct tti_half half = build->halves.at[i];
 
