@@ -77,9 +77,9 @@ struct facts {
 static const struct facts facts_of[TUTTI_TYPE_COUNT] = {
 	[TUTTI_BOOL] = { UNSIGNED, 1, 0, TUTTI_BOOL },
 	[TUTTI_INT8] = { SIGNED, 7, 0, TUTTI_INT8 },
-	[TUTTI_UINT8] = { UNSIGNED, 7, 0, TUTTI_UINT8 },
+	[TUTTI_UINT8] = { UNSIGNED, 8, 0, TUTTI_UINT8 },
 	[TUTTI_INT16] = { SIGNED, 15, 0, TUTTI_INT16 },
-	[TUTTI_UINT16] = { UNSIGNED, 15, 0, TUTTI_UINT16 },
+	[TUTTI_UINT16] = { UNSIGNED, 16, 0, TUTTI_UINT16 },
 	[TUTTI_INT32] = { SIGNED, 31, 0, TUTTI_INT32 },
 	[TUTTI_UINT32] = { UNSIGNED, 31, 0, TUTTI_UINT32 },
 	[TUTTI_INT64] = { SIGNED, 53, 0, TUTTI_INT64 },
@@ -94,7 +94,7 @@ static const struct facts facts_of[TUTTI_TYPE_COUNT] = {
 	[TUTTI_COMPLEX128] = { FLOAT, 53, 0, TUTTI_FLOAT64 },
 };
 
-/* All integers up to this are values of the type; of integers it is the largest one. */
+/* All integers up to this are values of the type; of types of up to 16 bits it is the largest one. */
 static int64_t exact_limit(tutti_type type)
 {
 	const struct facts *const facts = &facts_of[type];
