@@ -158,7 +158,7 @@ refuse "--format 'pdf': choose one of table" --xml "$ndv4" --format pdf
 refuse "'3': choose auto, 0, 1 or 2" --xml "$ndv4" --cross-nic 3
 refuse "say it once" --xml "$ndv4:2" --nodes 2
 refuse "say it once" --xml "$ndv4*2" --nodes 2
-refuse "the count in .0. is no number" --xml "$ndv4:0"
+refuse ": the count '0' is no number" --xml "$ndv4:0"
 refuse "say how many each" --xml "$ndv4" --xml "$ndv2" --nodes 2
 refuse "give one of them" --xml "$ndv4" --sysfs /
 refuse "no list of nodes from 0 to 1" --xml "$ndv4" --nodes 2 --order 0,1,2

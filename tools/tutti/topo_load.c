@@ -68,14 +68,17 @@ int topo_load_path(const struct topo_source *source, const char *path, tutti_top
 long topo_find_count(const char *text, int most, int *count)
 {
 	const size_t len = strlen(text);
+	char label[256];
 	size_t digits = 0;
 
 	*count = 0;
 	while (digits < len && isdigit((unsigned char)text[len - digits - 1]))
 		digits++;
-	if (!digits || digits + 1 >= len || !strchr(":*", text[len - digits - 1]) || is_file(text))
+	if (!digits || digits + 1 >= len || !strchr(":*", text[len - digits - 1]) ||
+	    access(text, F_OK) == 0)
 		return (long)len;
-	if (!cli_int("the count in", text + len - digits, 1, most, count))
+	snprintf(label, sizeof(label), "%.*s: the count", (int)(len - digits - 1), text);
+	if (!cli_int(label, text + len - digits, 1, most, count))
 		return -1;
 	if (text[len - digits - 1] == '*')
 		fprintf(stderr,
