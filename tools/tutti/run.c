@@ -3,7 +3,7 @@
 
 #include "tool.h"
 
-/* The hosts that were named, in their order. */
+/* The hosts of --hosts, and then those of --hostfile. */
 static int read_hosts(const struct run_options *options, struct hosts *out)
 {
 	for (int i = 0; i < options->hosts.n; i++)

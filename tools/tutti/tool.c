@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Set once, before there is a second thread. */
-static const char *the_verb = "";
+static const char *the_verb = "help";
 
 void tool_set_verb(const char *verb)
 {

@@ -58,7 +58,7 @@ int topo_load(const struct topo_source *source, tutti_topo_t *out);
 int topo_load_path(const struct topo_source *source, const char *path, tutti_topo_t *out);
 
 /* "FILE:4": where the count begins, and *count is 4; else the end of text, and *count is 0. "FILE*4" is
- * the same until 0.4, with a warning. -1: it is no count from 1 to `most`, and that is said. */
+ * the same until version 0.2, with a warning. -1: it is no count from 1 to `most`, and that is said. */
 long topo_find_count(const char *text, int most, int *count);
 
 /* TUTTI_TOPO_COLOR and _UTF8, as fits where `to` leads. */
