@@ -31,7 +31,7 @@
 /* The least part of its share that a lane must carry. */
 #define CARRIES_LEAST 0.8
 
-/* -- Wishes ------------------------------------------------------------------ */
+/* -- Assignments ------------------------------------------------------------- */
 
 void tti_tcp_lane_assign(struct tti_tcp_link *link, int index)
 {
