@@ -29,7 +29,7 @@
 #define WARM 6
 
 /* Memory that the library keeps, with what the C library adds to it: of the last communicators
- * (core/handle.c) and streams (core/stream.c) that were destroyed. */
+ * (core/handle.c) and streams (core/call/stream.c) that were destroyed. */
 #define KEPT_COMMS        4097
 #define KEPT_COMM_BYTES   48
 #define COMMS_A_CYCLE     17

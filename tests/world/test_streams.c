@@ -136,7 +136,7 @@ static long held_for_streams(int n)
 }
 
 /* A destroyed stream keeps memory, so that a call on it is an error: little, and that of as many
- * streams as core/stream.c says (KEEP). */
+ * streams as core/call/stream.c says (KEEP). */
 static void destroyed_streams_hold_little(void **state)
 {
 	(void)state;

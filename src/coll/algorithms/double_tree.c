@@ -5,7 +5,7 @@
 
 /* Trees: the data goes up and is reduced, or down, or both. Without a shape it is two
  * trees over all ranks, each for one half of the vector, so that a rank is an inner
- * node of at most one of them (plan/connect.h): it receives and sends at most its share
+ * node of at most one of them (plan/connect/connect.h): it receives and sends at most its share
  * of both, the bandwidth of a ring at the latency of a tree, 2 log2 n. A shape has any
  * number of trees, each for its share.
  *

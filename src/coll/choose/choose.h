@@ -3,7 +3,7 @@
 #define TTI_COLL_CHOOSE_H
 
 /* Which algorithm, in which slices, for a call: a forced one; else the user's own that is
- * for it; a rule of the tuning file; between hosts, the least time that plan/tune.h predicts; on
+ * for it; a rule of the tuning file; between hosts, the least time that plan/tune/tune.h predicts; on
  * one host what was measured best. Pure: the same on all ranks, as it looks at nothing that
  * differs between them. */
 
@@ -12,7 +12,7 @@
 #include "coll/files/algo_files.h"
 #include "util/reach.h"
 
-struct tti_tune_machine; /* plan/tune.h */
+struct tti_tune_machine; /* plan/tune/tune.h */
 struct tti_tune_table;
 struct tti_tune_time;
 

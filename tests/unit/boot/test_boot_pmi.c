@@ -356,7 +356,7 @@ static void a_variable_that_names_no_socket_is_refused(void **state)
 	assert_int_equal(tti_pmi_wire(&call), TUTTI_EUSAGE);
 	assert_non_null(strstr(tti_error_text(), "is no socket"));
 	close(file);
-	/* An address is as good then (core/launcher.c). */
+	/* An address is as good then (core/init/launcher.c). */
 	unsetenv("PMI_FD");
 	assert_int_equal(tti_pmi_wire(&call), TUTTI_EUNSUPPORTED);
 }

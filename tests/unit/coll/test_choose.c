@@ -75,7 +75,7 @@ static const char *far_choice(tutti_collective coll, uint32_t nhosts, uint32_t s
 	return name;
 }
 
-/* What plan/tune.h predicts, which has tests of its own: little data in few hops, much
+/* What plan/tune/tune.h predicts, which has tests of its own: little data in few hops, much
  * in few bytes between hosts. */
 static void between_hosts(void **state)
 {

@@ -85,7 +85,7 @@ static void draw_group(int n)
 		shuffle(rank);
 }
 
-/* An all_to_all_v, gather_v or scatter_v of random counts, as core/transfers.c lists it: in round k to
+/* An all_to_all_v, gather_v or scatter_v of random counts, as core/prepare/transfers.c lists it: in round k to
  * the k-th rank after each, then from the k-th before it, then what is its own. Where `root` is not
  * -1, ranks have something for it alone, or from it. */
 static void draw_counts(int n, int root, bool gathers)
