@@ -62,8 +62,9 @@ struct launch {
 /* False: it failed, and the error was printed. */
 bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagged);
 
-/* Share out the cores that this process may run on among the ranks, evenly and in order, if there are at
- * least as many cores as ranks. Call it before the first launch_fork(). */
+/* Share out the cores that this process may run on among the ranks, evenly and in order. Where there are 2,
+ * 3 ... times as many ranks, neighbours share a core; with any other number above that of the cores no rank
+ * is bound. Call it before the first launch_fork(). */
 void launch_bind(struct launch *launch);
 
 /* Number the ranks from `first` on. Call it before the first launch_fork(). */
