@@ -52,7 +52,7 @@
 /* X(name, default, what, source). The one home of these numbers; a file may change each
  * (tti_tune_read). us, GB/s (1e9), bytes. "perf": measured, docs/design/limits.md. */
 #define TTI_TUNE_CONSTANT_MAP(X)                                                                   \
-	X(call_us, 0.1, "a call: arguments, ticket, program", "perf, What bounds each size")       \
+	X(call_us, 0.1, "a call: arguments, order, program", "perf, What bounds each size")        \
 	X(line_us, 0.15, "a cache line to another core, or from it", "perf: 136 to 143 ns")        \
 	X(slot_us, 0.25, "a message through a slot, beyond its line",                              \
 	  "perf: 8 KiB on two ranks less what its bytes cost")                                     \
