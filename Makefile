@@ -8,7 +8,7 @@ BUILD := build/release
 # What is installed, made with what scripts/setup installs. Tests and benchmarks need more:
 # who asks for them has it installed.
 all: $(BUILD)/build.ninja
-	cmake --build --preset release --target tutti_shared tutti_static tutti_tool tutti_man tutti_completion
+	cmake --build --preset release --target tutti_installed
 
 $(BUILD)/build.ninja:
 	cmake --preset release -DTUTTI_TESTS=OFF -DTUTTI_BENCH=OFF
