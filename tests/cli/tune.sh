@@ -125,7 +125,7 @@ cp "$tmp/tune" "$tmp/tune0"
 expect 1 "$TUTTI" run -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $perf"
 says err 'TUTTI_TUNE_FILE of rank 1 is not that of rank 0'
 echo 'choose all_reduce 64 rings' >"$tmp/tune1"
-expect 1 "$TUTTI" run -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $perf"
+expect 1 "$TUTTI" run --keep-going -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $perf"
 says err 'rank 1: .*tune1:1: there is no algorithm "rings"'
 ok "a job by a tune file"
 
