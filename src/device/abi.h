@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_DEVICE_ABI_H
+#define TTI_DEVICE_ABI_H
+
+/* What the host tells a kernel, and the kernel the host. Plain data of fixed width; an address is
+ * an integer, valid where the kernel runs. C17, and C++17 as nvcc compiles it.
+ *
+ * A rank runs a program in `nblocks` blocks of threads. Each block takes its own part of every
+ * message: of a piece with `count` elements block b has those from edge(b) to edge(b + 1), where
+ * edge(b) is count * b / nblocks, rounded down to a multiple of 16 bytes, and edge(nblocks) is
+ * count. A message holds that part alone, from the beginning of its slot on. Both ends of a link have equally many blocks, so block b of one rank
+ * talks to block b of the other, over a lane that no other block uses. No block waits for another
+ * one of its rank, so a block needs nothing but that all blocks of all ranks are resident.
+ *
+ * A lane is one direction of one link for one block: a FIFO of messages in slots.
+ *
+ *     sender      waits until seq < freed + nslots; writes the slot and its head; seq++;
+ *                 full = seq (release, system scope)
+ *     receiver    waits until full > seq (acquire, system scope); reads head and slot; seq++;
+ *                 freed = seq (release, system scope)
+ *
+ * Slots, heads and `full` lie in memory of the receiver, `freed` in memory of the sender, so that
+ * each end waits on memory of its own.
+ *
+ * Short messages go as words instead: 8 bytes, of which 4 are data and 4 are a flag, written by one
+ * store. The receiver waits for the flag of every word, which is the number of the message (the low
+ * 32 bits of seq + 1), and needs no counter `full`. The slot holds twice the bytes then. The first
+ * words are the head. `freed` counts as above. A whole call goes one way (tti_dev_call.words), and
+ * both kinds share the sequence and the slots; a slot is cleared by nobody, since a number of a
+ * message comes back only after 2^32 others. A message of the other kind may leave any bytes in the
+ * slot, so words lie in an area of their own.
+ *
+ * Owner: who fills them. Threads: counters as above; all else belongs to the block while the kernel
+ * runs, and to the host between kernels. */
+
+#include <stdint.h>
+
+#include "coll/compile/operation.h"
+
+#define TTI_DEV_BLOCKS_MAX  32  /* of one rank */
+#define TTI_DEV_THREADS_MAX 512 /* of a block */
+/* Calls of one launch: parameters of a kernel are less than 4 KiB. */
+#define TTI_DEV_CALLS_MAX   8
+
+/* What a message is: of another call, or of another length, it ends the call (tti_dev_report). */
+struct tti_dev_head {
+	uint64_t tag;    /* of the call */
+	uint64_t nbytes; /* of this block's part */
+};
+
+struct tti_dev_lane {
+	uint64_t slots; /* nslots * slot_bytes, each slot 16-byte aligned */
+	uint64_t heads; /* struct tti_dev_head[nslots] */
+	uint64_t words; /* nslots * word_bytes * 2; 0: this lane has none */
+	uint64_t full;  /* uint64_t */
+	uint64_t freed; /* uint64_t */
+	uint64_t seq;   /* messages sent, or received, at this end so far */
+	uint64_t known; /* sender: what `freed` was when it was read last */
+	uint32_t nslots;
+	uint32_t slot_bytes, word_bytes; /* data that a message has at most, each way */
+	uint32_t pad;
+};
+
+/* A program in one piece of memory, which may be copied anywhere: arrays are offsets in bytes from
+ * its beginning. Operations are in their order. One that receives and one that sends the same on
+ * right after it are one operation. A lane of a rank has the index 2 * peer + is_send. */
+struct tti_dev_program {
+	uint32_t nbytes; /* of all */
+	int32_t rank, n;
+	int32_t noperations, nqueues;
+	int32_t nstages, skew; /* an operation of stage s is skew * s blocks of data behind */
+	int32_t nscratch;      /* chunks that are in scratch at any time */
+	int32_t noperands;     /* the most sources, and the most results, of an operation */
+	int32_t is_memory, is_exchange;
+	int32_t nopening;    /* of a memory program: operations of its first meeting */
+	uint32_t operations; /* struct tti_operation[noperations] */
+	uint32_t queue_of;   /* int32_t[]: queues of in[] and out[] */
+	uint32_t lane_of;    /* int32_t[nqueues] */
+	uint32_t peer_of;    /* int32_t[]: ranks of get[] and put[] */
+};
+
+/* A chunk that has a length of its own: as struct tti_extent of the engine. */
+struct tti_dev_extent {
+	uint64_t first, to, count, slice; /* elements */
+	uint64_t tag;
+};
+
+/* Where the buffers of a rank lie, as this GPU reaches them; 0: it does not. */
+struct tti_dev_buffers {
+	uint64_t input, output;
+};
+
+enum tti_dev_result {
+	TTI_DEV_RUNS, /* or has not begun */
+	TTI_DEV_DONE,
+	TTI_DEV_STOPPED,  /* tti_dev_control.stop was set */
+	TTI_DEV_MISMATCH, /* a message of another call: see tti_dev_report */
+};
+
+/* Where a block stands. Written by one thread of the block while it waits long, and when it goes on
+ * after that; read by the host at any time, each word by itself. */
+struct tti_dev_progress {
+	uint32_t waits_for; /* 1 + the peer; 0: it does not wait long */
+	uint32_t operation;
+	uint32_t round;   /* block of data, with its skew */
+	uint32_t is_room; /* it waits for room, not for a message */
+};
+
+/* The first message that did not fit; `result` is written last. */
+struct tti_dev_report {
+	uint32_t result; /* enum tti_dev_result; MISMATCH or RUNS */
+	int32_t peer;
+	uint64_t tag, nbytes;         /* that came */
+	uint64_t own_tag, own_nbytes; /* that were expected */
+};
+
+/* Of one rank of one communicator, in memory that host and kernel share. */
+struct tti_dev_control {
+	uint32_t stop; /* the host sets it: all blocks end */
+	uint32_t pad[15];
+	struct tti_dev_report report;
+	struct tti_dev_progress progress[TTI_DEV_BLOCKS_MAX];
+};
+
+/* Of one rank of one communicator, in memory of its GPU; zeroed at first. */
+struct tti_dev_state {
+	uint32_t ended;  /* blocks of the launch that runs which have ended */
+	uint32_t result; /* the worst of their results */
+};
+
+struct tti_dev_call {
+	uint64_t program; /* struct tti_dev_program */
+	/* A memory program: the one that runs in its place if the buffers of some rank are not
+	 * reached; 0: there is none. */
+	uint64_t fallback;
+	uint64_t input, output, scratch;
+	uint64_t lanes;   /* struct tti_dev_lane[nblocks][2 * n] */
+	uint64_t extents; /* struct tti_dev_extent[nchunks]; 0: all chunks are alike */
+	uint64_t buffers; /* struct tti_dev_buffers[n]; 0: not a memory program */
+	uint64_t control; /* struct tti_dev_control */
+	uint64_t state;   /* struct tti_dev_state */
+	/* Where the last block writes (done_value << 8 | result) when all have ended, 8 bytes; 0:
+	 * nowhere. */
+	uint64_t done;
+	uint64_t done_value;
+	uint64_t tag;
+	/* The layout, as struct tti_layout of the engine. */
+	uint64_t chunk_count, row_count, in_stride, out_stride, paired;
+	uint64_t slice;     /* elements of a block of data; with extents each has its own */
+	uint64_t scalar[2]; /* one element by which inputs are multiplied */
+	int32_t parts;      /* chunks of a row */
+	int32_t nrounds;    /* blocks of data */
+	int32_t window;     /* blocks of data that have scratch at a time, a power of two */
+	int32_t by_chunk;   /* each chunk has its own rounds and tag */
+	int32_t type, op;   /* tutti_type, tutti_op, one of TUTTI_OP_MAP */
+	int32_t type_size;
+	int32_t divisor; /* of AVG: of an operation that is final; else 0 */
+	int32_t has_scalar;
+	int32_t words;    /* messages go as words */
+	int32_t is_large; /* results go past the caches */
+	int32_t pad;
+};
+
+/* The parameter of a kernel. All ranks of one launch have equally many blocks: block i is block
+ * i % nblocks of call[i / nblocks]. */
+struct tti_dev_launch {
+	uint32_t ncalls, nblocks;
+	uint32_t noperands; /* the most of all programs */
+	uint32_t pad;
+	struct tti_dev_call call[TTI_DEV_CALLS_MAX];
+};
+
+#endif

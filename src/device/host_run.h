@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_DEVICE_HOST_RUN_H
+#define TTI_DEVICE_HOST_RUN_H
+
+/* Run a launch on threads of the host, from the source that is also the kernel: for tests, and for
+ * a driver on host memory (bindings/cudahost).
+ *
+ * Threads: any; launches that wait for each other run at the same time, each on its caller's
+ * thread and those that it starts. */
+
+#include <stdint.h>
+
+#include "device/abi.h"
+#include "tutti/status.h"
+
+/* What was read and written, in bytes of user data, all blocks together. */
+struct tti_dev_traffic {
+	_Atomic uint64_t read, written;
+};
+
+struct tti_dev_host {
+	uint32_t nthreads; /* of each block */
+	/* Where the host reaches an address of a GPU; NULL: there. */
+	void *(*view)(uint64_t address);
+	struct tti_dev_traffic *traffic; /* NULL: not counted */
+};
+
+/* Returns when all blocks have ended. TUTTI_ESYS: no thread could be started, and nothing ran. */
+TUTTI_CHECKED tutti_status tti_dev_host_run(const struct tti_dev_launch *launch,
+					    const struct tti_dev_host *host);
+
+#endif
