@@ -85,10 +85,15 @@ struct tti_dev_extent {
 	uint64_t tag;
 };
 
-/* Where the buffers of a rank lie, as this GPU reaches them; 0: it does not. */
+/* Where the buffers of a rank lie, as one of its peers reaches them: the payload of the messages of
+ * a memory program's first meeting. An address is shifted so that offsets of the layout lead to the
+ * chunks; 0: the rank has no such buffer. */
 struct tti_dev_buffers {
 	uint64_t input, output;
 };
+
+/* As input: the peer does not reach them. A rank says so to all or to none. */
+#define TTI_DEV_UNREACHED UINT64_MAX
 
 enum tti_dev_result {
 	TTI_DEV_RUNS, /* or has not begun */
@@ -130,13 +135,20 @@ struct tti_dev_state {
 
 struct tti_dev_call {
 	uint64_t program; /* struct tti_dev_program */
-	/* A memory program: the one that runs in its place if the buffers of some rank are not
-	 * reached; 0: there is none. */
+	/* Of a memory program: struct tti_dev_call, which runs in its place, over the same lanes, if
+	 * the buffers of some rank are not reached; 0: there is none, and all are. Of that call,
+	 * control, state and done are not read. */
 	uint64_t fallback;
 	uint64_t input, output, scratch;
 	uint64_t lanes;   /* struct tti_dev_lane[nblocks][2 * n] */
 	uint64_t extents; /* struct tti_dev_extent[nchunks]; 0: all chunks are alike */
-	uint64_t buffers; /* struct tti_dev_buffers[n]; 0: not a memory program */
+	/* Of a memory program, struct tti_dev_buffers[1 + nblocks][n]: what each peer is told of the
+	 * own buffers (that of the rank itself is told to nobody, but UNREACHED if the others are);
+	 * then for each block what it was told, which the kernel writes. 0: not a memory program. */
+	uint64_t buffers;
+	/* Bytes from where a peer says its output begins back to where the offsets of this layout
+	 * count from, if each peer is told of its own row alone (all_gather_v); else 0. */
+	uint64_t own_row;
 	uint64_t control; /* struct tti_dev_control */
 	uint64_t state;   /* struct tti_dev_state */
 	/* Where the last block writes (done_value << 8 | result) when all have ended, 8 bytes; 0:
