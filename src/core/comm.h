@@ -35,6 +35,8 @@
 struct tti_boot;
 struct tti_call;
 struct tti_callers;
+struct tti_device;
+struct tti_devices;
 struct tti_agreement;
 struct tti_handoff_kept;
 struct tti_plan;
@@ -112,8 +114,10 @@ struct tti_comm {
 	int nhosts;
 	bool oversubscribed_here, oversubscribed_somewhere;
 	struct tti_reach_figures figures; /* of its ports; zeroed: none measured */
-	bool is_outsider;           /* a split left this rank out: the handle is the group's */
-	size_t slot_bytes;          /* the smallest of the ports */
+	bool is_outsider; /* a split left this rank out: the handle is the group's */
+	/* Of a message of a call, at most, the same on all ranks; and of one that the engine moves,
+	 * which is as much where no rank has a device: the smallest slot of the ports. */
+	size_t slot_bytes, host_slot_bytes;
 	struct tti_nic_names *nics; /* which this rank should begin with; NULL: any     */
 	struct tti_nic_wires wires; /* by which it talks to neighbours in channels      */
 	struct tti_plan *plan;      /* NULL: there was nothing to choose, or a child    */
@@ -121,6 +125,8 @@ struct tti_comm {
 	struct tti_tuning tuning;
 	struct tti_engine engine;
 	bool has_engine;
+	struct tti_devices *devices; /* what ranks with GPUs have in common; NULL: none has one */
+	struct tti_device *device;   /* of this rank; NULL: it has none */
 	struct tti_memory memory;
 	bool may_tcp;                             /* among the transports asked for */
 	TTI_VEC(struct tutti_window *) windows;   /* under lock                     */

@@ -299,6 +299,7 @@ static void measure_ports(struct tti_comm *comm)
 		if (port->slot_bytes < comm->slot_bytes)
 			comm->slot_bytes = port->slot_bytes;
 	}
+	comm->host_slot_bytes = comm->slot_bytes;
 }
 
 /* One rank's part of what the ranks of this host may keep in caches. */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_DEVICE_DEVICE_H
+#define TTI_CORE_DEVICE_DEVICE_H
+
+/* What a communicator has for the GPUs of its ranks. Where some rank has a device, all ranks have a
+ * struct tti_devices: what they agree on. A rank with a device has a struct tti_device: its GPU,
+ * what kernels share with the host, and lanes to the peers.
+ *
+ *     tti_devices_begin()   at init: who has which GPU, which of them reach each other (setup.c)
+ *     tti_device_connect()  before a call: lanes to the peers that it needs first (connect.c)
+ *     tti_device_program()  a program in memory of the GPU, once for each (program.c)
+ *     tti_device_stop()     all blocks of this rank's kernels end
+ *     tti_device_close()    nothing is left
+ *
+ * A lane lies in memory of the receiver's GPU if the two GPUs reach each other (`way` is
+ * TTI_DEVICE_MAPPED). All other peers, CPU ranks among them, are reached over the ordinary links of
+ * the communicator: the kernel then talks over lanes in pinned memory of this rank
+ * (TTI_DEVICE_PINNED), and the proxy moves messages between these and the link.
+ *
+ * Owner: the communicator. Threads: the executing one, but for tti_device_stop(), and for `control`,
+ * which any thread may read. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device/abi.h"
+#include "device/lanes.h"
+#include "tutti/tutti.h"
+#include "util/vec.h"
+
+struct tti_comm;
+struct tti_compiled;
+struct tti_cuda;
+struct tti_executable;
+struct tti_peers;
+
+/* -- What all ranks know ---------------------------------------------------------- */
+
+/* Of a rank; zeroed but for `ordinal` -1: it has no device. */
+struct tti_device_fact {
+	int32_t ordinal;    /* -1: none */
+	int32_t capability; /* 90 for 9.0 */
+	uint8_t uuid[16];   /* of the GPU, or of the part of one that a process sees */
+	uint64_t process;   /* ranks with it share addresses */
+	uint64_t host;      /* ranks with it may share memory of GPUs */
+};
+
+/* The same on all ranks. */
+struct tti_devices {
+	int ndevices; /* ranks that have one; at least 1 */
+	/* Every two ranks have lanes in memory of GPUs: there are no CPU ranks, and no proxy. */
+	bool all_mapped;
+	struct tti_lane_shape shape;  /* of all lanes: blocks, slots, bytes */
+	struct tti_device_fact *fact; /* [n] */
+};
+
+/* -- Of a rank with a device ------------------------------------------------------ */
+
+enum tti_device_way {
+	TTI_DEVICE_NONE,   /* to itself */
+	TTI_DEVICE_MAPPED, /* the two GPUs reach each other */
+	TTI_DEVICE_PINNED, /* by the proxy and the link */
+};
+
+/* Memory of the GPU, and pinned memory of the same size for what is copied there, or just one of
+ * the two. */
+struct tti_device_room {
+	uint64_t at;      /* where kernels reach it */
+	void *host;       /* pinned; NULL: none */
+	uint64_t host_at; /* where kernels reach that */
+	size_t nbytes;
+	struct tti_device_room *next;
+};
+
+/* A program in memory of the GPU. */
+struct tti_device_program {
+	const struct tti_executable *of;
+	struct tti_dev_program *flat; /* the same on the host */
+	uint64_t at;
+	const int32_t *peers; /* [npeers]: that it talks to, each once */
+	int npeers;
+	bool is_captured; /* a graph may run it at any time: it stays until the end */
+};
+
+/* Towards one peer. */
+struct tti_device_peer {
+	enum tti_device_way way;
+	bool is_connected; /* its lanes are in `lanes` */
+	/* PINNED, [shape.nblocks] each, by block: as the host reaches what the kernel's lanes
+	 * to (`out`) and from (`in`) this peer are made of. The proxy is the receiver of `out` and
+	 * the sender of `in`; seq and known are its own. */
+	struct tti_dev_lane *out, *in;
+	struct tti_lane_memory *memory; /* connect.c */
+};
+
+struct tti_device {
+	int ordinal;
+	struct tti_cuda *cuda; /* driver, context, kernels */
+	int nthreads;          /* of a block */
+
+	struct tti_dev_control *control; /* pinned, as the host reaches it */
+	uint64_t control_at;             /* as kernels do */
+	uint64_t state_at;               /* struct tti_dev_state */
+	uint64_t lanes_at;               /* struct tti_dev_lane[nblocks][2 * n] */
+
+	struct tti_device_peer *peers; /* [n] */
+	bool has_proxy;                /* some peer is connected by PINNED */
+
+	/* Of this communicator now, in bytes. */
+	size_t device_bytes, pinned_bytes;
+};
+
+/* -- Making and ending ------------------------------------------------------------ */
+
+/* At init, when ports are open; all ranks call it. `peers`: what the ranks told each other; NULL: a
+ * child, which goes by its root. comm->devices and comm->device are set, or stay NULL. The same
+ * status on all ranks. */
+TUTTI_CHECKED tutti_status tti_devices_begin(struct tti_comm *comm, const struct tti_peers *peers);
+
+/* All blocks of kernels that run, or are launched later, end with TTI_DEV_STOPPED. Any thread,
+ * under the communicator's lock; NULL is fine. */
+void tti_device_stop(struct tti_device *device);
+
+/* Once no kernel runs any more; half-built and none are fine. */
+void tti_devices_end(struct tti_comm *comm);
+
+/* -- Before a call ---------------------------------------------------------------- */
+
+/* A communicator whose next call needs lanes to some peers. */
+struct tti_device_need {
+	struct tti_comm *comm; /* has a device */
+	const int32_t *peers;  /* none is the rank itself */
+	int npeers;
+	tutti_status status;
+};
+
+/* Whether there are lanes to all of them: tti_device_connect() would do nothing. */
+bool tti_device_is_connected(const struct tti_device *device, const int32_t *peers, int npeers);
+
+/* Make lanes to peers where there are none yet, for several communicators at once, since their ranks
+ * may be those of one thread. It takes its turn among the calls of each communicator. A mapped peer
+ * comes to the same, by its own call, and is waited for; it talks over the link that the two have.
+ * Each need gets its status; no lane to any peer of a need that failed may be used, and the
+ * communicator is lost. */
+void tti_device_connect(struct tti_device_need *needs, int n);
+
+/* -- What calls need ------------------------------------------------------------------ */
+
+/* The program of an executable in memory of the GPU, made at its first use. It stays until
+ * tti_device_forget(), or, if is_captured, until the end. */
+TUTTI_CHECKED tutti_status tti_device_program(struct tti_device *device,
+					      const struct tti_executable *of,
+					      const struct tti_compiled *compiled,
+					      struct tti_device_program **out);
+/* The executable is about to be freed; no kernel runs its program any more. */
+void tti_device_forget(struct tti_device *device, const struct tti_executable *of);
+
+/* Scratch of so many bytes at least. The one before stays until the end, since kernels or graphs may
+ * use it; each is at least twice as large as the one before. */
+TUTTI_CHECKED tutti_status tti_device_scratch(struct tti_device *device, size_t nbytes,
+					      uint64_t *out);
+
+/* Room for what a call brings along, from a list of free ones or new. `with_host`: with pinned
+ * memory of the same size. It is put back when no kernel and no graph uses it any more; what is
+ * never put back is freed at the end. */
+TUTTI_CHECKED tutti_status tti_device_room_take(struct tti_device *device, size_t nbytes,
+						bool with_host, struct tti_device_room **out);
+void tti_device_room_put(struct tti_device *device, struct tti_device_room *room);
+
+/* Copy to memory of the GPU, and wait for it; also while a stream is captured. */
+TUTTI_CHECKED tutti_status tti_device_write(struct tti_device *device, uint64_t to,
+					    const void *from, size_t nbytes);
+
+#endif
