@@ -16,7 +16,7 @@
 #include "support/mock.h"
 #include "support/trace.h"
 
-#define BED_RANKS 16 /* at most */
+#define BED_RANKS 33 /* at most */
 
 /* Which rank is polled next. */
 enum bed_order {

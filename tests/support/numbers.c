@@ -157,6 +157,35 @@ void numbers_draw(struct numbers *out, tutti_type type, int op, int n, size_t co
 	}
 }
 
+/* A float, or a part of a complex number. */
+static uint64_t any_float(const struct format *f, uint64_t random)
+{
+	if (random % 4 == 0)
+		return special_code(f, random >> 2);
+	return random % 4 == 1 ? random >> 8 & (uint64_t)mask_of(f)
+			       : encode(f, draw_rounding(f, random >> 2), false);
+}
+
+static code_t any_bits(const struct format *f, uint64_t random)
+{
+	if (f->part)
+		return code_join(f, any_float(f->part, random),
+				 any_float(f->part, numbers_mix(random)));
+	return f->mbits == 0 ? special_int(f, random) : any_float(f, random);
+}
+
+void numbers_draw_any(struct numbers *out, tutti_type type, int op, int n, size_t columns,
+		      uint64_t seed)
+{
+	const struct format *f = &formats[type];
+
+	numbers_draw(out, type, op, n, columns, seed);
+	for (int rank = 0; rank < n; rank++)
+		for (size_t i = 0; i < columns; i++)
+			code_put(out->tiles[rank] + i * (size_t)f->bytes, f->bytes,
+				 any_bits(f, next_random(&seed)));
+}
+
 /* -- Results ----------------------------------------------------------------------- */
 
 /* a op b, for codes of any type. */

@@ -14,7 +14,7 @@
 
 #include "tutti/tutti.h"
 
-#define NUMBERS_RANKS  32 /* at most */
+#define NUMBERS_RANKS  33 /* at most */
 #define NUMBERS_PERIOD 61
 
 /* Operators beyond those of tutti_op. */
@@ -41,7 +41,11 @@ int numbers_op_for(tutti_type type, int op);
  * tutti_op. */
 void numbers_draw(struct numbers *out, tutti_type type, int op, int n, size_t columns,
 		  uint64_t seed);
-/* What comes out of them, for calls that reduce. */
+/* The same with any bits: zeros of both signs, denormals, infinities and NaNs among them, and sums
+ * that are rounded at every step. */
+void numbers_draw_any(struct numbers *out, tutti_type type, int op, int n, size_t columns,
+		      uint64_t seed);
+/* What comes out of the first kind, for calls that reduce. */
 void numbers_reduce(struct numbers *numbers, tutti_type type, int op, int n, size_t columns);
 
 /* Elements first, first + 1 ... of a vector with this tile. */

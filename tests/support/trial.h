@@ -23,6 +23,13 @@ struct trial_config {
 	/* Of memory programs: some ranks say that their buffers cannot be addressed, and all run
 	 * another algorithm of the collective in the end. */
 	bool refuses;
+	/* Whether all calls have this type, and reduce in this way; else each has its own. */
+	bool is_given;
+	tutti_type type;
+	int op; /* as of numbers.h, not the user's */
+	/* No operator of the user's is drawn, and inputs are any bits. So what comes out of a
+	 * reduction depends on the order, and is what the engine makes of it. */
+	bool has_any_bits;
 	/* Of the shape and of what the calls are; the bed has its own. */
 	uint64_t seed;
 };
@@ -45,6 +52,8 @@ struct trial_call {
 	char *before[BED_RANKS];    /* what that is at first                       */
 	char *want[BED_RANKS];      /* what it has to be afterwards                */
 	size_t nbytes[BED_RANKS];
+	/* Bytes of it that no test knows beforehand: the results of reductions of any bits. */
+	size_t unknown_at[BED_RANKS], unknown[BED_RANKS];
 	/* What others touch of them, without the names. */
 	struct tti_memory_buffer send[BED_RANKS], recv[BED_RANKS];
 	struct tti_layout layout[BED_RANKS];

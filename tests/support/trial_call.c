@@ -34,14 +34,19 @@ static bool has_output(const struct trial *trial, int rank)
 
 /* An operator that the algorithm is made for: one whose result does not depend on the order, or
  * that asks for the order which the algorithm keeps. */
-static int draw_op(const struct tti_algorithm *algo, tutti_type type, uint64_t *random)
+static int draw_op(const struct trial_config *config, tutti_type type, uint64_t *random)
 {
+	const struct tti_algorithm *algo = config->algo;
 	static const int others[] = { TUTTI_AVG, NUMBERS_PREMUL, NUMBERS_PREMUL, NUMBERS_XOR,
 				      NUMBERS_XOR };
 	/* A memory program reads inputs where they are, so it multiplies none. */
 	const bool is_plain = algo->needs_memory && draw(random, 3);
 	uint64_t op;
 
+	if (config->has_any_bits) {
+		op = draw(random, TUTTI_OP_COUNT + !algo->needs_memory);
+		return op == TUTTI_OP_COUNT ? NUMBERS_PREMUL : numbers_op_for(type, (int)op);
+	}
 	if (!is_plain && algo->order != TTI_ORDER_ANY &&
 	    (algo->needs_memory || draw(random, 3) == 0))
 		return NUMBERS_FOLD;
@@ -101,9 +106,11 @@ static void draw_call(const struct trial *trial, struct trial_call *call, uint64
 	const size_t parts = (size_t)trial->nchunks / rows;
 	size_t size;
 
-	call->type = (tutti_type)draw(random, TUTTI_TYPE_COUNT);
-	call->op = tti_collective_reduces(coll) ? draw_op(trial->config.algo, call->type, random)
-						: TUTTI_SUM;
+	call->type = trial->config.is_given ? trial->config.type
+					    : (tutti_type)draw(random, TUTTI_TYPE_COUNT);
+	call->op = !tti_collective_reduces(coll) ? TUTTI_SUM
+		   : trial->config.is_given      ? trial->config.op
+						 : draw_op(&trial->config, call->type, random);
 	size = tutti_type_size(call->type);
 	call->slice_bytes = draw(random, 3) ? size * (1 + draw(random, 32)) : slot_bytes;
 	if (call->slice_bytes > slot_bytes)
@@ -324,6 +331,8 @@ static void fill_output(const struct trial *trial, struct trial_call *call, int 
 		return;
 	}
 	if (tti_collective_reduces(coll)) {
+		call->unknown_at[rank] = parts->out;
+		call->unknown[rank] = trial->config.has_any_bits ? size * count_of(call, rank) : 0;
 		lay(call, want, parts->out, call->numbers.reduced, first, count_of(call, rank));
 		return;
 	}
@@ -391,9 +400,10 @@ void trial_make_call(struct trial *trial, struct trial_call *call, uint64_t *ran
 	draw_call(trial, call, random);
 	if (call->is_uneven)
 		make_extents(trial, call, random);
-	numbers_draw(&call->numbers, call->type, call->op, trial->config.n, NUMBERS_PERIOD,
-		     next_random(random));
-	if (tti_collective_reduces(trial->config.algo->coll))
+	(trial->config.has_any_bits ? numbers_draw_any : numbers_draw)(
+		&call->numbers, call->type, call->op, trial->config.n, NUMBERS_PERIOD,
+		next_random(random));
+	if (tti_collective_reduces(trial->config.algo->coll) && !trial->config.has_any_bits)
 		numbers_reduce(&call->numbers, call->type, call->op, trial->config.n,
 			       NUMBERS_PERIOD);
 	for (int rank = 0; rank < trial->config.n; rank++)
