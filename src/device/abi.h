@@ -8,9 +8,10 @@
  * A rank runs a program in `nblocks` blocks of threads. Each block takes its own part of every
  * message: of a piece with `count` elements block b has those from edge(b) to edge(b + 1), where
  * edge(b) is count * b / nblocks, rounded down to a multiple of 16 bytes, and edge(nblocks) is
- * count. A message holds that part alone, from the beginning of its slot on. Both ends of a link have equally many blocks, so block b of one rank
- * talks to block b of the other, over a lane that no other block uses. No block waits for another
- * one of its rank, so a block needs nothing but that all blocks of all ranks are resident.
+ * count. A message holds that part alone, from the beginning of its slot on. Both ends of a link have
+ * equally many blocks, so block b of one rank talks to block b of the other, over a lane that no
+ * other block uses. No block waits for another one of its rank, so a block needs nothing but that
+ * all blocks of all ranks are resident.
  *
  * A lane is one direction of one link for one block: a FIFO of messages in slots.
  *
@@ -45,7 +46,7 @@
 /* What a message is: of another call, or of another length, it ends the call (tti_dev_report). */
 struct tti_dev_head {
 	uint64_t tag;    /* of the call */
-	uint64_t nbytes; /* of this block's part */
+	uint64_t nbytes; /* of the whole message, of which each block has its part */
 };
 
 struct tti_dev_lane {
@@ -115,7 +116,7 @@ struct tti_dev_progress {
 struct tti_dev_report {
 	uint32_t result; /* enum tti_dev_result; MISMATCH or RUNS */
 	int32_t peer;
-	uint64_t tag, nbytes;         /* that came */
+	uint64_t tag, nbytes;         /* that came, of the whole message */
 	uint64_t own_tag, own_nbytes; /* that were expected */
 };
 
