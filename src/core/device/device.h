@@ -33,6 +33,7 @@ struct tti_comm;
 struct tti_compiled;
 struct tti_cuda;
 struct tti_executable;
+struct tti_flights;
 struct tti_peers;
 
 /* -- What all ranks know ---------------------------------------------------------- */
@@ -107,6 +108,8 @@ struct tti_device {
 	struct tti_device_peer *peers; /* [n] */
 	bool has_proxy;                /* some peer is connected by PINNED */
 
+	struct tti_flights *flights; /* calls that were launched (flight.h); NULL: none yet */
+
 	/* Of this communicator now, in bytes. */
 	size_t device_bytes, pinned_bytes;
 };
@@ -139,8 +142,9 @@ struct tti_device_need {
 bool tti_device_is_connected(const struct tti_device *device, const int32_t *peers, int npeers);
 
 /* Make lanes to peers where there are none yet, for several communicators at once, since their ranks
- * may be those of one thread. It takes its turn among the calls of each communicator. A mapped peer
- * comes to the same, by its own call, and is waited for; it talks over the link that the two have.
+ * may be those of one thread. The caller has the turn of each of them: all calls before this one are
+ * done (sequence.h), and it takes no number itself. A mapped peer comes to the same, by its own call,
+ * and is waited for; it talks over the link that the two have.
  * Each need gets its status; no lane to any peer of a need that failed may be used, and the
  * communicator is lost. */
 void tti_device_connect(struct tti_device_need *needs, int n);
