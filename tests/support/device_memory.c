@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/device_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "util/vec.h"
+
+/* Room that is used takes pages, and no other. */
+#define GUARDED_BYTES ((size_t)1 << 30)
+#define GAP           32
+#define GAP_BYTE      0x5a
+#define ALIGNED       16
+
+struct area {
+	char *at; /* where it can be read */
+	size_t nbytes;
+};
+
+struct device_memory {
+	TTI_VEC(struct area) areas;
+	char *guarded, *alias; /* NULL: of the heap */
+	size_t used;
+};
+
+/* The one that is guarded. */
+static struct device_memory *guarded;
+
+static void fail(const char *what)
+{
+	perror(what);
+	abort();
+}
+
+static size_t aligned(size_t nbytes)
+{
+	return (nbytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+static void map_twice(struct device_memory *memory)
+{
+	const int fd = memfd_create("tutti-test-device", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, (off_t)GUARDED_BYTES) != 0)
+		fail("memfd");
+	memory->guarded = mmap(NULL, GUARDED_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
+	memory->alias = mmap(NULL, GUARDED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory->guarded == MAP_FAILED || memory->alias == MAP_FAILED)
+		fail("mmap");
+	close(fd);
+	memset(memory->alias, GAP_BYTE, GAP);
+	memory->used = GAP;
+}
+
+struct device_memory *device_memory_create(bool is_guarded)
+{
+	struct device_memory *memory = calloc(1, sizeof(*memory));
+
+	if (!memory || (is_guarded && guarded))
+		abort();
+	if (is_guarded) {
+		map_twice(memory);
+		guarded = memory;
+	}
+	return memory;
+}
+
+void device_memory_free(struct device_memory *memory)
+{
+	if (!memory)
+		return;
+	for (size_t i = 0; i < memory->areas.n && !memory->guarded; i++)
+		free(memory->areas.at[i].at);
+	if (memory->guarded) {
+		munmap(memory->guarded, GUARDED_BYTES);
+		munmap(memory->alias, GUARDED_BYTES);
+		guarded = NULL;
+	}
+	tti_vec_release(&memory->areas);
+	free(memory);
+}
+
+uint64_t device_memory_alloc(struct device_memory *memory, size_t nbytes)
+{
+	struct area area = { .nbytes = nbytes };
+	const size_t at = memory->used;
+
+	if (!memory->guarded) {
+		area.at = calloc(1, nbytes ? nbytes : 1);
+		if (!area.at || !tti_vec_push(&memory->areas, area))
+			abort();
+		return (uintptr_t)area.at;
+	}
+	area.at = memory->alias + at;
+	memory->used += aligned(nbytes) + GAP;
+	if (memory->used > GUARDED_BYTES || !tti_vec_push(&memory->areas, area))
+		abort();
+	/* From the last byte on. */
+	memset(area.at + nbytes, GAP_BYTE, memory->used - at - nbytes);
+	return (uintptr_t)memory->guarded + at;
+}
+
+bool device_memory_is_clean(const struct device_memory *memory)
+{
+	const char *end = memory->alias;
+
+	for (size_t i = 0; i <= memory->areas.n && memory->guarded; i++) {
+		const struct area last = { memory->alias + memory->used, 0 };
+		const struct area *area = i < memory->areas.n ? &memory->areas.at[i] : &last;
+
+		for (; end < area->at; end++)
+			if (*end != GAP_BYTE)
+				return false;
+		end = area->at + area->nbytes;
+	}
+	return true;
+}
+
+void *device_memory_view(uint64_t address)
+{
+	const uint64_t offset = address - (uintptr_t)guarded->guarded;
+
+	if (offset >= guarded->used) {
+		fprintf(stderr, "%#llx is no address of a GPU\n", (unsigned long long)address);
+		abort();
+	}
+	return guarded->alias + offset;
+}
