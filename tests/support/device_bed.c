@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/device_bed.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/lanes.h"
+#include "support/device_memory.h"
+#include "support/sanitizer.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+/* Calls of these tests take milliseconds. */
+#define DEADLINE_MS (SANITIZED ? 300000 : 60000)
+/* How often the launches are looked after. */
+#define WATCH_NS    (2 * TTI_NS_PER_MS)
+#define BLOCKS_MAX  TTI_DEV_BLOCKS_MAX
+
+static void must(tutti_status st)
+{
+	if (st == TUTTI_OK)
+		return;
+	fprintf(stderr, "%s\n", tti_error_text());
+	abort();
+}
+
+/* -- Memory ---------------------------------------------------------------------------------- */
+
+uint64_t device_alloc(struct device_bed *bed, size_t nbytes)
+{
+	return device_memory_alloc(bed->memory, nbytes);
+}
+
+void *device_view(const struct device_bed *bed, uint64_t address)
+{
+	return bed->config.is_guarded ? device_memory_view(address) : (void *)(uintptr_t)address;
+}
+
+static uint64_t copy_of(struct device_bed *bed, const void *data, size_t nbytes)
+{
+	const uint64_t address = device_alloc(bed, nbytes);
+
+	if (nbytes > 0)
+		memcpy(device_view(bed, address), data, nbytes);
+	return address;
+}
+
+struct tti_dev_control *device_control(const struct device_bed *bed, int rank)
+{
+	return device_view(bed, bed->control[rank]);
+}
+
+void device_bed_init(struct device_bed *bed, const struct device_config *config)
+{
+	*bed = (struct device_bed){ .config = *config };
+	bed->memory = device_memory_create(config->is_guarded);
+	for (int rank = 0; rank < config->n; rank++) {
+		bed->lanes[rank] = device_alloc(bed, sizeof(struct tti_dev_lane) * 2 *
+							     (size_t)config->n * config->nblocks);
+		bed->control[rank] = device_alloc(bed, sizeof(struct tti_dev_control));
+		bed->state[rank] = device_alloc(bed, sizeof(struct tti_dev_state));
+		bed->done[rank] = device_alloc(bed, sizeof(uint64_t));
+	}
+}
+
+bool device_bed_is_clean(const struct device_bed *bed)
+{
+	return device_memory_is_clean(bed->memory);
+}
+
+void device_bed_release(struct device_bed *bed)
+{
+	device_memory_free(bed->memory);
+	*bed = (struct device_bed){ 0 };
+}
+
+/* -- Lanes ----------------------------------------------------------------------------------- */
+
+uint32_t device_slot_bytes(size_t slice_bytes, size_t type_size, uint32_t nblocks)
+{
+	size_t most = sizeof(struct tti_dev_buffers);
+
+	/* A shorter piece may have a longer part, as parts begin on 16 bytes. */
+	for (size_t nbytes = type_size; nbytes <= slice_bytes; nbytes += type_size)
+		for (size_t block = 0; block < nblocks; block++) {
+			const size_t count = nbytes / type_size;
+			const size_t first = count * block / nblocks * type_size / 16 * 16;
+			const size_t next = count * (block + 1) / nblocks * type_size / 16 * 16;
+			const size_t part = (block + 1 == nblocks ? nbytes : next) - first;
+
+			most = part > most ? part : most;
+		}
+	return (uint32_t)((most + 15) / 16 * 16);
+}
+
+static struct tti_dev_lane *lane_at(const struct device_bed *bed, int rank, uint32_t block,
+				    int peer, bool is_send)
+{
+	struct tti_dev_lane *lanes = device_view(bed, bed->lanes[rank]);
+
+	return &lanes[(size_t)block * 2 * (size_t)bed->config.n + 2 * (size_t)peer + is_send];
+}
+
+/* The lane of one block in one direction, each part of it in memory of its own. */
+static struct tti_dev_lane make_lane(struct device_bed *bed)
+{
+	const struct device_config *config = &bed->config;
+	const uint32_t word_bytes =
+		config->words ? config->slot_bytes + (uint32_t)sizeof(struct tti_dev_head) : 0;
+
+	return (struct tti_dev_lane){
+		.slots = device_alloc(bed, (size_t)config->nslots * config->slot_bytes),
+		.heads = device_alloc(bed, config->nslots * sizeof(struct tti_dev_head)),
+		.words =
+			word_bytes ? device_alloc(bed, (size_t)2 * config->nslots * word_bytes) : 0,
+		.full = device_alloc(bed, sizeof(uint64_t)),
+		.freed = device_alloc(bed, sizeof(uint64_t)),
+		.nslots = config->nslots,
+		.slot_bytes = config->slot_bytes,
+		.word_bytes = word_bytes,
+	};
+}
+
+/* What is left of the messages that were there before. */
+static void age_lane(const struct device_bed *bed, struct tti_dev_lane *lane)
+{
+	const uint64_t carried = bed->config.carried;
+
+	lane->seq = lane->known = carried;
+	*(uint64_t *)device_view(bed, lane->full) = carried;
+	*(uint64_t *)device_view(bed, lane->freed) = carried;
+	/* Words of numbers that do not come next. */
+	if (lane->words && carried > 0)
+		memset(device_view(bed, lane->words), 0x77,
+		       (size_t)2 * lane->nslots * lane->word_bytes);
+}
+
+/* Both directions between two ranks, as they lie in one piece of memory of each (device/lanes.h), or
+ * each part by itself. */
+static void connect_two(struct device_bed *bed, int a, int b)
+{
+	const struct tti_lane_shape shape = { .nblocks = bed->config.nblocks,
+					      .nslots = bed->config.nslots,
+					      .slot_bytes = bed->config.slot_bytes,
+					      .word_bytes = bed->config.words
+								    ? bed->config.slot_bytes
+								    : 0 };
+	const bool is_whole = bed->config.is_guarded;
+	const uint64_t at_a = is_whole ? device_alloc(bed, tti_lanes_bytes(&shape)) : 0;
+	const uint64_t at_b = is_whole ? device_alloc(bed, tti_lanes_bytes(&shape)) : 0;
+
+	for (uint32_t block = 0; block < bed->config.nblocks; block++)
+		for (int back = 0; back < 2; back++) {
+			const int from = back ? b : a, to = back ? a : b;
+			const uint64_t of_from = back ? at_b : at_a, of_to = back ? at_a : at_b;
+			struct tti_dev_lane *out = lane_at(bed, from, block, to, true);
+			struct tti_dev_lane *in = lane_at(bed, to, block, from, false);
+
+			*out = is_whole ? tti_lane_out(&shape, block, of_from, of_to)
+					: make_lane(bed);
+			*in = is_whole ? tti_lane_in(&shape, block, of_to, of_from) : *out;
+			age_lane(bed, out);
+			age_lane(bed, in);
+		}
+}
+
+static void connect_all(struct device_bed *bed, int rank, const struct tti_compiled *prog)
+{
+	for (int32_t i = 0; i < prog->nqueues; i++) {
+		const int peer = prog->queue[i].peer;
+
+		if (!lane_at(bed, rank, 0, peer, true)->slots)
+			connect_two(bed, rank, peer);
+	}
+}
+
+/* -- Calls ----------------------------------------------------------------------------------- */
+
+static int32_t rounds_of(size_t count, size_t slice)
+{
+	return count > slice ? (int32_t)((count + slice - 1) / slice) : 1;
+}
+
+static uint64_t make_extents(struct device_bed *bed, const struct device_work *work,
+			     uint64_t *longest_slice)
+{
+	const size_t nchunks = (size_t)work->prog->nchunks;
+	struct tti_dev_extent *extents = calloc(nchunks, sizeof(*extents));
+	uint64_t address;
+
+	if (!extents)
+		abort();
+	for (size_t i = 0; i < nchunks; i++) {
+		const struct tti_extent *extent = &work->layout.extents[i];
+
+		extents[i] = (struct tti_dev_extent){ .first = extent->first,
+						      .to = extent->to,
+						      .count = extent->count,
+						      .slice = extent->slice,
+						      .tag = extent->tag };
+		if (extent->slice > *longest_slice)
+			*longest_slice = extent->slice;
+	}
+	address = copy_of(bed, extents, nchunks * sizeof(*extents));
+	free(extents);
+	return address;
+}
+
+static void set_layout(struct device_bed *bed, const struct device_work *work,
+		       struct tti_dev_call *call)
+{
+	const struct tti_layout *layout = &work->layout;
+	size_t slice = work->slice_bytes / layout->type_size;
+
+	if (slice > layout->chunk_count)
+		slice = layout->chunk_count;
+	call->slice = slice ? slice : 1;
+	call->nrounds = layout->by_chunk ? 1 : rounds_of(layout->chunk_count, call->slice);
+	if (layout->extents && layout->by_chunk)
+		call->slice = 1;
+	if (layout->extents)
+		call->extents = make_extents(bed, work, &call->slice);
+	call->by_chunk = layout->by_chunk;
+	call->chunk_count = layout->chunk_count;
+	call->row_count = layout->row_count;
+	call->in_stride = layout->in_stride;
+	call->out_stride = layout->out_stride;
+	call->paired = layout->paired;
+	call->parts = layout->parts;
+	call->input = (uintptr_t)layout->input;
+	call->output = (uintptr_t)layout->output;
+	call->type_size = (int32_t)layout->type_size;
+}
+
+/* What peers are told, and room for what they say. */
+static uint64_t make_buffers(struct device_bed *bed, const struct tti_dev_buffers *told)
+{
+	const size_t row = (size_t)bed->config.n * sizeof(*told);
+	const uint64_t address = device_alloc(bed, row * (1 + bed->config.nblocks));
+
+	memcpy(device_view(bed, address), told, row);
+	return address;
+}
+
+void device_call_make(struct device_bed *bed, int rank, const struct device_work *work,
+		      struct tti_dev_call *out)
+{
+	struct tti_dev_program *prog = NULL;
+
+	must(tti_dev_flatten(work->prog, &prog));
+	connect_all(bed, rank, work->prog);
+	*out = (struct tti_dev_call){
+		.program = copy_of(bed, prog, prog->nbytes),
+		.lanes = bed->lanes[rank],
+		.control = bed->control[rank],
+		.state = bed->state[rank],
+		.done = bed->done[rank],
+		.done_value = ++bed->ncalls,
+		.tag = work->tag,
+		.own_row = work->own_row,
+		.type = (int32_t)work->type,
+		.op = (int32_t)work->op,
+		.divisor = work->divisor,
+		.words = bed->config.words,
+		.is_large = (int32_t)(work->tag & 1),
+	};
+	set_layout(bed, work, out);
+	out->window = tti_dev_window(prog);
+	out->scratch =
+		device_alloc(bed, tti_dev_scratch_bytes(prog, out->slice * work->layout.type_size));
+	if (prog->noperands > bed->noperands)
+		bed->noperands = prog->noperands;
+	tti_free(prog);
+	if (work->scalar) {
+		out->has_scalar = 1;
+		memcpy(out->scalar, work->scalar, work->layout.type_size);
+	}
+	if (work->told)
+		out->buffers = make_buffers(bed, work->told);
+	if (work->fallback) {
+		struct tti_dev_call fallback;
+
+		device_call_make(bed, rank, work->fallback, &fallback);
+		out->fallback = copy_of(bed, &fallback, sizeof(fallback));
+	}
+}
