@@ -287,3 +287,202 @@ void device_call_make(struct device_bed *bed, int rank, const struct device_work
 		out->fallback = copy_of(bed, &fallback, sizeof(fallback));
 	}
 }
+
+/* -- Running --------------------------------------------------------------------------------- */
+
+struct run {
+	struct device_bed *bed;
+	const struct tti_dev_call *call;
+	int ncalls;
+	int left; /* launches that run */
+	bool failed;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+};
+
+/* Some ranks, which run in one launch. */
+struct group {
+	struct run *run;
+	int first, n;
+	pthread_t thread;
+};
+
+void device_stop(struct device_bed *bed, int rank)
+{
+	__atomic_store_n(&device_control(bed, rank)->stop, 1, __ATOMIC_RELAXED);
+}
+
+static void stop_all(struct device_bed *bed)
+{
+	for (int rank = 0; rank < bed->config.n; rank++)
+		device_stop(bed, rank);
+}
+
+/* What a rank has ended with; RUNS: with nothing, or with what is of another call. */
+static enum tti_dev_result result_of(const struct device_bed *bed, int rank,
+				     const struct tti_dev_call *call)
+{
+	const uint64_t *done = device_view(bed, bed->done[rank]);
+
+	return *done >> 8 == call->done_value ? (enum tti_dev_result)(*done & 0xff) : TTI_DEV_RUNS;
+}
+
+/* One launch; whether all its ranks have done their calls. */
+static bool launch(const struct group *group, int at)
+{
+	struct device_bed *bed = group->run->bed;
+	const struct device_config *config = &bed->config;
+	const struct tti_dev_call *call = &group->run->call[at * config->n + group->first];
+	const struct tti_dev_host host = {
+		.nthreads = config->nthreads,
+		.view = config->is_guarded ? device_memory_view : NULL,
+		.traffic = &bed->traffic,
+	};
+	struct tti_dev_launch launch = {
+		.ncalls = (uint32_t)group->n,
+		.nblocks = config->nblocks,
+		.noperands = (uint32_t)bed->noperands,
+	};
+	bool done = true;
+
+	memcpy(launch.call, call, (size_t)group->n * sizeof(*call));
+	must((config->run ? config->run : tti_dev_host_run)(&launch, &host));
+	for (int i = 0; i < group->n; i++) {
+		bed->result[group->first + i] = result_of(bed, group->first + i, &call[i]);
+		done &= bed->result[group->first + i] == TTI_DEV_DONE;
+	}
+	return done;
+}
+
+static void *run_group(void *self)
+{
+	struct group *group = self;
+	struct run *run = group->run;
+	bool done = true;
+
+	for (int at = 0; at < run->ncalls && done; at++)
+		done = launch(group, at);
+	pthread_mutex_lock(&run->lock);
+	run->left--;
+	run->failed |= !done;
+	pthread_cond_signal(&run->ended);
+	pthread_mutex_unlock(&run->lock);
+	return NULL;
+}
+
+static bool has_report(const struct device_bed *bed)
+{
+	for (int rank = 0; rank < bed->config.n; rank++)
+		if (__atomic_load_n(&device_control(bed, rank)->report.result, __ATOMIC_ACQUIRE))
+			return true;
+	return false;
+}
+
+/* Until all launches have ended; false: the deadline has passed first. */
+static bool wait_for_all(struct run *run, void (*watch)(void *self, struct device_bed *bed),
+			 void *self)
+{
+	const int64_t most_ms =
+		run->bed->config.deadline_ms ? run->bed->config.deadline_ms : DEADLINE_MS;
+	const int64_t begun = tti_now_ns();
+	bool in_time = true;
+
+	pthread_mutex_lock(&run->lock);
+	while (run->left > 0) {
+		const int64_t waited_ms = (tti_now_ns() - begun) / TTI_NS_PER_MS;
+
+		tti_cond_wait_until(&run->ended, &run->lock, tti_now_ns() + WATCH_NS);
+		if (run->failed || has_report(run->bed))
+			stop_all(run->bed);
+		if (watch)
+			watch(self, run->bed);
+		if (waited_ms > most_ms && in_time) {
+			device_bed_print(run->bed, stderr);
+			in_time = false;
+			stop_all(run->bed);
+		}
+		if (waited_ms > most_ms + DEADLINE_MS) {
+			fprintf(stderr, "blocks do not end that were stopped\n");
+			device_bed_print(run->bed, stderr);
+			abort();
+		}
+	}
+	pthread_mutex_unlock(&run->lock);
+	return in_time;
+}
+
+enum device_end device_run_watched(struct device_bed *bed, const struct tti_dev_call *call,
+				   int ncalls, void (*watch)(void *self, struct device_bed *bed),
+				   void *self)
+{
+	const int most = bed->config.per_launch ? bed->config.per_launch : TTI_DEV_CALLS_MAX;
+	struct run run = { .bed = bed, .call = call, .ncalls = ncalls };
+	struct group group[DEVICE_RANKS];
+	int ngroups = 0;
+	bool in_time;
+
+	pthread_mutex_init(&run.lock, NULL);
+	tti_cond_init(&run.ended);
+	for (int first = 0; first < bed->config.n; first += most, ngroups++) {
+		const int left = bed->config.n - first;
+
+		group[ngroups] = (struct group){ &run, first, left < most ? left : most, 0 };
+	}
+	run.left = ngroups;
+	for (int i = 0; i < ngroups; i++)
+		must(tti_thread_start(&group[i].thread, "launch", run_group, &group[i]));
+	in_time = wait_for_all(&run, watch, self);
+	for (int i = 0; i < ngroups; i++)
+		pthread_join(group[i].thread, NULL);
+	pthread_cond_destroy(&run.ended);
+	pthread_mutex_destroy(&run.lock);
+	return !in_time ? DEVICE_STUCK : run.failed ? DEVICE_ENDED : DEVICE_DONE;
+}
+
+enum device_end device_run(struct device_bed *bed, const struct tti_dev_call *call, int ncalls)
+{
+	return device_run_watched(bed, call, ncalls, NULL, NULL);
+}
+
+/* -- What is left ---------------------------------------------------------------------------- */
+
+static void print_report(const struct tti_dev_report *report, FILE *out)
+{
+	fprintf(out,
+		"  a message of rank %d does not fit: tag %#" PRIx64 " and %" PRIu64
+		" bytes, expected %#" PRIx64 " and %" PRIu64 "\n",
+		report->peer, report->tag, report->nbytes, report->own_tag, report->own_nbytes);
+}
+
+void device_bed_print(const struct device_bed *bed, FILE *out)
+{
+	const struct device_config *config = &bed->config;
+
+	fprintf(out,
+		"device bed of %d ranks, %u blocks of %u threads, %u slots of %u bytes, words %d, "
+		"guarded %d, %d in a launch, %" PRIu64 " messages before\n",
+		config->n, config->nblocks, config->nthreads, config->nslots, config->slot_bytes,
+		config->words, config->is_guarded, config->per_launch, config->carried);
+	for (int rank = 0; rank < config->n; rank++) {
+		const struct tti_dev_control *control = device_control(bed, rank);
+
+		fprintf(out, "rank %d: result %d\n", rank, (int)bed->result[rank]);
+		if (__atomic_load_n(&control->report.result, __ATOMIC_ACQUIRE))
+			print_report(&control->report, out);
+		for (uint32_t block = 0; block < config->nblocks; block++) {
+			const struct tti_dev_progress *at = &control->progress[block];
+			const uint32_t waits = __atomic_load_n(&at->waits_for, __ATOMIC_RELAXED);
+
+			if (waits)
+				fprintf(out,
+					"  block %u waits for %s rank %u, operation %u, round %u\n",
+					block,
+					__atomic_load_n(&at->is_room, __ATOMIC_RELAXED)
+						? "room at"
+						: "a message of",
+					waits - 1,
+					__atomic_load_n(&at->operation, __ATOMIC_RELAXED),
+					__atomic_load_n(&at->round, __ATOMIC_RELAXED));
+		}
+	}
+}
