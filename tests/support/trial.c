@@ -103,19 +103,25 @@ void trial_release(struct trial *trial)
 
 /* -- Running ------------------------------------------------------------------------------------ */
 
-/* The chunks of the other algorithm lie in the same rows. */
-static tutti_status otherwise(void *self, struct tti_job *job)
+struct tti_layout trial_other_layout(const struct trial *trial, int rank, int at)
 {
-	struct trial *trial = self;
-	const int rank = (int)(job - trial->bed.job),
-		  rows = trial->nchunks / job->program.layout.parts;
-	const struct trial_call *call = &trial->call[trial->at[rank]];
-	struct tti_layout layout = call->layout[rank];
+	struct tti_layout layout = trial->call[at].layout[rank];
+	const int rows = trial->nchunks / layout.parts;
 
 	layout.parts = trial->other_chunks / rows;
 	layout.chunk_count = (layout.row_count + (size_t)layout.parts - 1) / (size_t)layout.parts;
+	return layout;
+}
+
+static tutti_status otherwise(void *self, struct tti_job *job)
+{
+	struct trial *trial = self;
+	const int rank = (int)(job - trial->bed.job), at = trial->at[rank];
+	const struct trial_call *call = &trial->call[at];
+	const struct tti_layout layout = trial_other_layout(trial, rank, at);
+
 	return tti_job_program(job, &trial->bed.engine[rank], trial->other[rank], &layout,
-			       &call->reducer[rank], 64, call->tag + 1);
+			       &call->reducer[rank], TRIAL_OTHER_SLICE, call->tag + 1);
 }
 
 static bool name_buffer(const struct trial *trial, int rank, uintptr_t begin,
@@ -138,6 +144,13 @@ static bool may_refuse(const struct trial *trial, const struct trial_call *call,
 	       ((coll != TUTTI_GATHER && coll != TUTTI_SCATTER) || rank == trial->config.root);
 }
 
+bool trial_refuses(const struct trial *trial, int rank, int at)
+{
+	const struct trial_call *call = &trial->call[at];
+
+	return may_refuse(trial, call, rank) && (call->tag >> (8 + rank)) % 2;
+}
+
 static void start_memory(struct trial *trial, int rank, int at)
 {
 	const struct trial_call *call = &trial->call[at];
@@ -153,7 +166,7 @@ static void start_memory(struct trial *trial, int rank, int at)
 
 	memory.is_ready = name_buffer(trial, rank, (uintptr_t)layout->input, &memory.send) &&
 			  name_buffer(trial, rank, (uintptr_t)layout->output, &memory.recv);
-	if (may_refuse(trial, call, rank) && (call->tag >> (8 + rank)) % 2)
+	if (trial_refuses(trial, rank, at))
 		memory.is_ready = false;
 	must(tti_job_memory(&trial->bed.job[rank], &trial->bed.engine[rank], trial->bound[rank],
 			    layout, &call->reducer[rank], &memory, call->tag));

@@ -13,7 +13,9 @@
 #include "support/bed.h"
 #include "support/numbers.h"
 
-#define TRIAL_CALLS 3
+#define TRIAL_CALLS       3
+/* Bytes of a step of what runs where memory is refused. */
+#define TRIAL_OTHER_SLICE 64
 
 struct trial_config {
 	const struct tti_algorithm *algo;
@@ -91,6 +93,10 @@ void trial_make_call(struct trial *trial, struct trial_call *call, uint64_t *ran
 void trial_start(struct trial *trial, int rank, int at);
 /* Compare what a rank has after a call; false: trial->wrong says what. */
 bool trial_check(struct trial *trial, int rank, int at);
+/* Whether a rank says in a call that its buffers cannot be addressed. Then all run trial->other, with
+ * another layout: its chunks lie in the same rows. */
+bool trial_refuses(const struct trial *trial, int rank, int at);
+struct tti_layout trial_other_layout(const struct trial *trial, int rank, int at);
 /* What is tried, on stderr. */
 void trial_print(const struct trial *trial);
 
