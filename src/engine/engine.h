@@ -162,6 +162,11 @@ struct tti_job {
 	const struct tti_post *no_room;
 	/* The wait of the thread, if an operation may wait for a message; else NULL. */
 	struct tti_wait *wait;
+	/* Of a job that its maker runs (tti_job_polled()): */
+	bool (*poll)(struct tti_job *job); /* NULL: the engine runs it */
+	void *self;
+	int64_t waits_since_ns; /* for a peer (tti_now_ns()); 0: it waits for nobody */
+	int64_t nap_ns;         /* how long its thread may sleep; 0: 50 us */
 	struct {
 		struct tti_executable *exec;
 		struct tti_layout layout;
@@ -205,6 +210,13 @@ TUTTI_CHECKED tutti_status tti_job_memory(struct tti_job *job, struct tti_engine
 					  const struct tti_layout *layout,
 					  const struct tti_reducer *reducer,
 					  const struct tti_memory_call *call, uint64_t tag);
+
+/* Start a job that the caller runs, in place of a program, among those of the engine: on its links,
+ * if `poll` likes, or elsewhere. `poll` advances it and returns whether anything moved. It does not
+ * block. It sets job->status when the job is over; until then job->waits_since_ns, and
+ * job->waiting_on while it waits for a peer. The time limit of a call is for such waits alone. */
+void tti_job_polled(struct tti_job *job, struct tti_engine *engine,
+		    bool (*poll)(struct tti_job *job), void *self);
 
 /* Advance; whether anything moved. job->status tells when the job is over. */
 bool tti_job_poll(struct tti_job *job);

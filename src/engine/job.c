@@ -105,6 +105,12 @@ void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
 	const bool is_slow = tti_wait_is_slow(wait);
 	tutti_status st;
 
+	wait->is_polled = job->poll;
+	if (job->poll) {
+		wait->blames_since_ns = job->waits_since_ns;
+		wait->nap_ns = job->nap_ns;
+		alone = false;
+	}
 	wait->missing = alone && is_slow ? tti_job_missing(job, &wait->awaited) : 0;
 	st = tti_wait_step(wait, job->engine, is_slow ? tti_program_blame(job) : -1, alone);
 	if (st != TUTTI_AGAIN)
@@ -113,7 +119,7 @@ void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
 
 void tti_job_end(const struct tti_job *job)
 {
-	if (job->status != TUTTI_OK)
+	if (job->status != TUTTI_OK && !job->poll)
 		tti_rndv_revoke(job);
 	atomic_store_explicit(&job->engine->waiting_on, -1, memory_order_relaxed);
 }

@@ -4,17 +4,31 @@
 #include "engine/job.h"
 #include "engine/program.h"
 
+void tti_job_polled(struct tti_job *job, struct tti_engine *engine,
+		    bool (*poll)(struct tti_job *job), void *self)
+{
+	*job = (struct tti_job){
+		.engine = engine,
+		.status = TUTTI_AGAIN,
+		.mismatch_peer = -1,
+		.waiting_on = -1,
+		.poll = poll,
+		.self = self,
+	};
+}
+
 bool tti_job_poll(struct tti_job *job)
 {
 	struct tti_engine *engine = job->engine;
 	bool moved;
 
 	tti_engine_progress(engine);
-	if (!tti_job_is_connected(job))
+	if (!job->poll && !tti_job_is_connected(job))
 		return false;
-	moved = job->program.is_memory  ? tti_memory_poll(job)
-		: job->program.in_order ? tti_in_order_poll(job)
-					: tti_program_poll(job);
+	moved = job->poll                ? job->poll(job)
+		: job->program.is_memory ? tti_memory_poll(job)
+		: job->program.in_order  ? tti_in_order_poll(job)
+					 : tti_program_poll(job);
 	tti_job_hold_unsent(job);
 	return moved;
 }

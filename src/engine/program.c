@@ -342,6 +342,8 @@ int tti_program_blame(const struct tti_job *job)
 	const struct tti_executable *exec = job->program.exec;
 	int behind = 0, skipped, blamed = -1;
 
+	if (job->poll)
+		return job->waiting_on;
 	if (!exec->connected || job->program.in_order || job->program.is_memory)
 		return job->no_room ? blame_readers(job->no_room) : job->waiting_on;
 	for (int32_t i = 0; i < exec->prog.nqueues; i++) {

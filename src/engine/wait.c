@@ -161,7 +161,9 @@ bool tti_wait_backoff(uint32_t round, uint32_t spins, bool oversubscribed)
 /* Where nothing wakes, or not all, a sleep is short. */
 static void nap(const struct tti_wait *wait, struct tti_engine *engine, bool alone)
 {
-	const int64_t most = alone && engine->sleeper && !engine->is_mixed ? NAP_NS : NAP_MIXED_NS;
+	const int64_t most = alone && engine->sleeper && !engine->is_mixed ? NAP_NS
+			     : wait->is_polled && wait->nap_ns             ? wait->nap_ns
+									   : NAP_MIXED_NS;
 	const struct timespec pause = { .tv_nsec = (long)most };
 
 	if (engine->sleeper && alone) {
@@ -181,7 +183,11 @@ static tutti_status report(struct tti_wait *wait, struct tti_engine *engine, int
 	atomic_store_explicit(&engine->waiting_on, peer, memory_order_relaxed);
 	if (!events->on_wait)
 		return TUTTI_OK;
-	return events->on_wait(events->self, wait->since_ns, peer);
+	if (!wait->is_polled)
+		return events->on_wait(events->self, wait->since_ns, peer);
+	/* A job that works, and waits for nobody, has not waited at all. */
+	return events->on_wait(events->self, wait->blames_since_ns ? wait->blames_since_ns : now,
+			       wait->blames_since_ns ? peer : -1);
 }
 
 static tutti_status look_for_trouble(const struct tti_engine *engine)

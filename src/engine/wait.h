@@ -44,6 +44,9 @@ struct tti_wait {
 	 * not known. */
 	uint32_t missing;
 	const struct tti_link *awaited;
+	/* Of a job that its maker runs, as the job says (engine.h): */
+	bool is_polled;
+	int64_t blames_since_ns, nap_ns;
 };
 
 /* Nothing moved on the engine. TUTTI_AGAIN: look again; else the wait ends with that error: stop,
