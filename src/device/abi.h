@@ -13,6 +13,11 @@
  * other block uses. No block waits for another one of its rank, so a block needs nothing but that
  * all blocks of all ranks are resident.
  *
+ * Scratch is cut otherwise: what a block has of a short piece may lie where another block has its
+ * part of a whole one. So each block has room of its own for the chunks of all its blocks of data:
+ *
+ *     scratch + ((block * window + round % window) * nscratch + operation.scratch) * part_bytes
+ *
  * A lane is one direction of one link for one block: a FIFO of messages in slots.
  *
  *     sender      waits until seq < freed + nslots; writes the slot and its head; seq++;
@@ -169,9 +174,9 @@ struct tti_dev_call {
 	int32_t type_size;
 	int32_t divisor; /* of AVG: of an operation that is final; else 0 */
 	int32_t has_scalar;
-	int32_t words;    /* messages go as words */
-	int32_t is_large; /* results go past the caches */
-	int32_t pad;
+	int32_t words;       /* messages go as words */
+	int32_t is_large;    /* results go past the caches */
+	uint32_t part_bytes; /* of scratch: tti_dev_part_bytes() of slice */
 };
 
 /* The parameter of a kernel. All ranks of one launch have equally many blocks: block i is block

@@ -269,8 +269,11 @@ void device_call_make(struct device_bed *bed, int rank, const struct device_work
 	};
 	set_layout(bed, work, out);
 	out->window = tti_dev_window(prog);
+	out->part_bytes =
+		tti_dev_part_bytes(out->slice * work->layout.type_size, bed->config.nblocks);
 	out->scratch =
-		device_alloc(bed, tti_dev_scratch_bytes(prog, out->slice * work->layout.type_size));
+		device_alloc(bed, tti_dev_scratch_bytes(prog, out->slice * work->layout.type_size,
+							bed->config.nblocks));
 	if (prog->noperands > bed->noperands)
 		bed->noperands = prog->noperands;
 	tti_free(prog);
