@@ -9,16 +9,18 @@
  * v_pick(a, b, yes, no) is a < b ? yes : no, lane by lane, for a, b < 2^31.
  * v_load_bytes() extends each byte's sign to 16 bits. */
 
+#include "reduce/language.h"
+
 #ifdef V_BYTES
 typedef v_f32 v_c64;
 typedef v_f64 v_c128;
 
-static inline v_c64 v_canon_c64(v_c64 x)
+V_INLINE v_c64 v_canon_c64(v_c64 x)
 {
 	return v_canon_f32(x);
 }
 
-static inline v_c128 v_canon_c128(v_c128 x)
+V_INLINE v_c128 v_canon_c128(v_c128 x)
 {
 	return v_canon_f64(x);
 }
@@ -38,18 +40,18 @@ static inline v_c128 v_canon_c128(v_c128 x)
 
 #define X(name, vector)                                                      \
 	typedef vector name##_at_any __attribute__((aligned(1), may_alias)); \
-	static inline vector load_##name(const unsigned char *p)             \
+	V_INLINE vector load_##name(const unsigned char *p)                  \
 	{                                                                    \
 		return *(const name##_at_any *)p;                            \
 	}                                                                    \
-	static inline void store_##name(unsigned char *p, vector x)          \
+	V_INLINE void store_##name(unsigned char *p, vector x)               \
 	{                                                                    \
 		*(name##_at_any *)p = x;                                     \
 	}
 K_PLAIN_MAP(X)
 #undef X
 
-static inline v_u32 v_bits(v_f32 x)
+V_INLINE v_u32 v_bits(v_f32 x)
 {
 	v_u32 bits;
 
@@ -57,7 +59,7 @@ static inline v_u32 v_bits(v_f32 x)
 	return bits;
 }
 
-static inline v_f32 v_float(v_u32 bits)
+V_INLINE v_f32 v_float(v_u32 bits)
 {
 	v_f32 x;
 
@@ -65,17 +67,17 @@ static inline v_f32 v_float(v_u32 bits)
 	return x;
 }
 
-static inline v_u32 v_splat(uint32_t x)
+V_INLINE v_u32 v_splat(uint32_t x)
 {
 	return (v_u32){ 0 } + x;
 }
 
-static inline v_f32 load_f16(const unsigned char *p)
+V_INLINE v_f32 load_f16(const unsigned char *p)
 {
 	return v_from_half(load_u16(p));
 }
 
-static inline void store_f16(unsigned char *p, v_f32 x)
+V_INLINE void store_f16(unsigned char *p, v_f32 x)
 {
 	store_u16(p, v_to_half(x));
 }
@@ -86,37 +88,37 @@ struct v_pair {
 	v_f32 low, high;
 };
 
-static inline struct v_pair pair_add(struct v_pair a, struct v_pair b)
+V_INLINE struct v_pair pair_add(struct v_pair a, struct v_pair b)
 {
 	return (struct v_pair){ a.low + b.low, a.high + b.high };
 }
 
-static inline struct v_pair pair_mul(struct v_pair a, struct v_pair b)
+V_INLINE struct v_pair pair_mul(struct v_pair a, struct v_pair b)
 {
 	return (struct v_pair){ a.low * b.low, a.high * b.high };
 }
 
-static inline struct v_pair pair_min(struct v_pair a, struct v_pair b)
+V_INLINE struct v_pair pair_min(struct v_pair a, struct v_pair b)
 {
 	return (struct v_pair){ v_min_f32(a.low, b.low), v_min_f32(a.high, b.high) };
 }
 
-static inline struct v_pair pair_max(struct v_pair a, struct v_pair b)
+V_INLINE struct v_pair pair_max(struct v_pair a, struct v_pair b)
 {
 	return (struct v_pair){ v_max_f32(a.low, b.low), v_max_f32(a.high, b.high) };
 }
 
-static inline struct v_pair pair_divide(struct v_pair x, int divisor)
+V_INLINE struct v_pair pair_divide(struct v_pair x, int divisor)
 {
 	return (struct v_pair){ x.low / (float)divisor, x.high / (float)divisor };
 }
 
-static inline struct v_pair pair_canon(struct v_pair x)
+V_INLINE struct v_pair pair_canon(struct v_pair x)
 {
 	return (struct v_pair){ v_canon_f32(x.low), v_canon_f32(x.high) };
 }
 
-static inline struct v_pair load_bf16(const unsigned char *p)
+V_INLINE struct v_pair load_bf16(const unsigned char *p)
 {
 	const v_u32 both = load_u32(p);
 
@@ -124,27 +126,27 @@ static inline struct v_pair load_bf16(const unsigned char *p)
 }
 
 /* To nearest even; the carry runs into the exponent, up to infinity. */
-static inline v_u32 round_bf16(v_f32 x)
+V_INLINE v_u32 round_bf16(v_f32 x)
 {
 	const v_u32 bits = v_bits(x);
 
 	return bits + 0x7fffU + (bits >> 16 & 1U);
 }
 
-static inline void store_bf16(unsigned char *p, struct v_pair x)
+V_INLINE void store_bf16(unsigned char *p, struct v_pair x)
 {
 	store_u32(p, (round_bf16(x.high) & 0xffff0000U) | round_bf16(x.low) >> 16);
 }
 
 /* The upper half of a float16. */
-static inline v_f32 load_e5m2(const unsigned char *p)
+V_INLINE v_f32 load_e5m2(const unsigned char *p)
 {
 	return v_from_half((v_u16)(v_load_bytes(p) << 8));
 }
 
 /* As a float16 it is 2^8 too small. The one NaN, all bits set, carries into bit 14
  * and only then makes an exponent of all ones. */
-static inline v_f32 load_e4m3(const unsigned char *p)
+V_INLINE v_f32 load_e4m3(const unsigned char *p)
 {
 	const v_u16 half = (v_u16)((v_load_bytes(p) << 7) & 0xbf80);
 	const v_u16 nan = (v_u16)((half + 0x80) & 0x4000);
@@ -156,7 +158,7 @@ static inline v_f32 load_e4m3(const unsigned char *p)
  * nearest even; more than `most` (bits of a float32) becomes `most`. Below the
  * normal numbers an addition does the rounding: the sum's last bit is worth as
  * much as the format's. */
-static inline v_u32 to_fp8(v_f32 x, unsigned mbits, uint32_t most, uint32_t nan)
+V_INLINE v_u32 to_fp8(v_f32 x, unsigned mbits, uint32_t most, uint32_t nan)
 {
 	const unsigned drop = 23 - mbits;
 	const uint32_t bias = (1U << (6 - mbits)) - 1;
@@ -173,13 +175,13 @@ static inline v_u32 to_fp8(v_f32 x, unsigned mbits, uint32_t most, uint32_t nan)
 	return v_pick(v_splat(0x7f800000U), mag, v_splat(nan), code | (bits >> 24 & 0x80U));
 }
 
-static inline void store_e4m3(unsigned char *p, v_f32 x)
+V_INLINE void store_e4m3(unsigned char *p, v_f32 x)
 {
 	v_store_bytes(p, to_fp8(x, 3, 0x43e00000U, 0x7f)); /* 448 */
 }
 
 /* MIN and MAX keep an infinity, which 65536 becomes; the others make it 57344. */
-static inline void store_e5m2(unsigned char *p, v_f32 x, tutti_op op)
+V_INLINE void store_e5m2(unsigned char *p, v_f32 x, tutti_op op)
 {
 	const bool chosen = op == TUTTI_MAX || op == TUTTI_MIN;
 

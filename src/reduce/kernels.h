@@ -3,7 +3,7 @@
 #define TTI_REDUCE_KERNELS_H
 
 /* What reduce.c chooses from: one table per instruction set, made by including
- * that set's vectors (<isa>.inc.h), then types.inc.h. A table exists only in a
+ * that set's vectors (<isa>.inc.h), then table.inc.h. A table exists only in a
  * build that TTI_REDUCE_HAVE_* says has it. Private to this folder. */
 
 #include <stdbool.h>

@@ -10,6 +10,6 @@
 #define TABLE tti_reduce_table_neon
 #include "reduce/neon.inc.h"
 /* After the vectors. */
-#include "reduce/types.inc.h"
+#include "reduce/table.inc.h"
 
 #endif

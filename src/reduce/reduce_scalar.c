@@ -9,4 +9,4 @@
 #define TABLE tti_reduce_table_scalar
 #include "reduce/scalar.inc.h"
 /* After the vectors. */
-#include "reduce/types.inc.h"
+#include "reduce/table.inc.h"

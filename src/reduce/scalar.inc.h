@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Vectors of one lane, or of one complex number. The reference that every other set must equal bit
- * for bit. */
+ * for bit, and what runs on GPUs. */
+
+#include "reduce/language.h"
 
 typedef uint8_t v_u8;
 typedef uint16_t v_u16;
@@ -9,8 +11,29 @@ typedef uint32_t v_u32;
 typedef uint64_t v_u64;
 typedef float v_f32;
 typedef double v_f64;
+#ifdef __CUDACC__
+template <typename part> struct v_complex {
+	part re, im;
+
+	__device__ part operator[](int i) const
+	{
+		return i ? im : re;
+	}
+	__device__ v_complex operator+(v_complex other) const
+	{
+		return { re + other.re, im + other.im };
+	}
+	__device__ v_complex operator/(part divisor) const
+	{
+		return { re / divisor, im / divisor };
+	}
+};
+typedef v_complex<float> v_c64;
+typedef v_complex<double> v_c128;
+#else
 typedef float v_c64 __attribute__((vector_size(8)));
 typedef double v_c128 __attribute__((vector_size(16)));
+#endif
 
 /* X(name, vector, lane) */
 #define V_ORDER_MAP(X)          \
@@ -23,111 +46,111 @@ typedef double v_c128 __attribute__((vector_size(16)));
 	X(i64, v_u64, int64_t)  \
 	X(u64, v_u64, uint64_t)
 
-#define X(name, vector, lane)                                 \
-	static inline vector v_min_##name(vector a, vector b) \
-	{                                                     \
-		return (lane)a < (lane)b ? a : b;             \
-	}                                                     \
-	static inline vector v_max_##name(vector a, vector b) \
-	{                                                     \
-		return (lane)a > (lane)b ? a : b;             \
+#define X(name, vector, lane)                            \
+	V_INLINE vector v_min_##name(vector a, vector b) \
+	{                                                \
+		return (lane)a < (lane)b ? a : b;        \
+	}                                                \
+	V_INLINE vector v_max_##name(vector a, vector b) \
+	{                                                \
+		return (lane)a > (lane)b ? a : b;        \
 	}
 V_ORDER_MAP(X)
 #undef X
 
 /* As int it would overflow. */
-static inline v_w16 v_mul_w16(v_w16 a, v_w16 b)
+V_INLINE v_w16 v_mul_w16(v_w16 a, v_w16 b)
 {
 	return (v_w16)((uint32_t)a * b);
 }
 
-static inline v_f32 v_canon_f32(v_f32 x)
+V_INLINE v_f32 v_canon_f32(v_f32 x)
 {
 	return x == x ? x : __builtin_nanf("");
 }
 
-static inline v_f64 v_canon_f64(v_f64 x)
+V_INLINE v_f64 v_canon_f64(v_f64 x)
 {
 	return x == x ? x : __builtin_nan("");
 }
 
 /* Equal numbers are one and the same but for the two zeros. */
-static inline v_f32 v_min_f32(v_f32 a, v_f32 b)
+V_INLINE v_f32 v_min_f32(v_f32 a, v_f32 b)
 {
 	if (a != a || b != b)
 		return __builtin_nanf("");
 	return a < b || (a == b && signbit(a)) ? a : b;
 }
 
-static inline v_f32 v_max_f32(v_f32 a, v_f32 b)
+V_INLINE v_f32 v_max_f32(v_f32 a, v_f32 b)
 {
 	if (a != a || b != b)
 		return __builtin_nanf("");
 	return a > b || (a == b && !signbit(a)) ? a : b;
 }
 
-static inline v_f64 v_min_f64(v_f64 a, v_f64 b)
+V_INLINE v_f64 v_min_f64(v_f64 a, v_f64 b)
 {
 	if (a != a || b != b)
 		return __builtin_nan("");
 	return a < b || (a == b && signbit(a)) ? a : b;
 }
 
-static inline v_f64 v_max_f64(v_f64 a, v_f64 b)
+V_INLINE v_f64 v_max_f64(v_f64 a, v_f64 b)
 {
 	if (a != a || b != b)
 		return __builtin_nan("");
 	return a > b || (a == b && !signbit(a)) ? a : b;
 }
 
-static inline v_c64 v_canon_c64(v_c64 x)
+V_INLINE v_c64 v_canon_c64(v_c64 x)
 {
 	return (v_c64){ v_canon_f32(x[0]), v_canon_f32(x[1]) };
 }
 
-static inline v_c128 v_canon_c128(v_c128 x)
+V_INLINE v_c128 v_canon_c128(v_c128 x)
 {
 	return (v_c128){ v_canon_f64(x[0]), v_canon_f64(x[1]) };
 }
 
-static inline v_c64 v_mul_c64(v_c64 a, v_c64 b)
+V_INLINE v_c64 v_mul_c64(v_c64 a, v_c64 b)
 {
 	return (v_c64){ a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0] };
 }
 
-static inline v_c128 v_mul_c128(v_c128 a, v_c128 b)
+V_INLINE v_c128 v_mul_c128(v_c128 a, v_c128 b)
 {
 	return (v_c128){ a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0] };
 }
 
-static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
+V_INLINE v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
 {
 	return a < b ? yes : no;
 }
 
-static inline v_u16 v_load_bytes(const unsigned char *p)
+V_INLINE v_u16 v_load_bytes(const unsigned char *p)
 {
 	return (v_u16)(int8_t)p[0];
 }
 
-static inline void v_store_bytes(unsigned char *p, v_u32 x)
+V_INLINE void v_store_bytes(unsigned char *p, v_u32 x)
 {
 	p[0] = (unsigned char)x;
 }
 
-static inline v_u32 v_widen(v_u16 x)
+V_INLINE v_u32 v_widen(v_u16 x)
 {
 	return x;
 }
 
-static inline v_u16 v_narrow(v_u32 x)
+V_INLINE v_u16 v_narrow(v_u32 x)
 {
 	return (v_u16)x;
 }
 
 /* A number below 2^-14 is made by a subtraction of two that are not small, so
  * that the processor's treatment of denormals does not matter. */
-static inline v_f32 v_from_half(v_u16 x)
+V_INLINE v_f32 v_from_half(v_u16 x)
 {
 	const uint32_t mag = (x & 0x7fffU) << 13;
 	const uint32_t sign = (x & 0x8000U) << 16;
@@ -151,7 +174,7 @@ static inline v_f32 v_from_half(v_u16 x)
 }
 
 /* Below 2^-14 an addition does the rounding: the sum's last bit is worth 2^-24. */
-static inline v_u16 v_to_half(v_f32 x)
+V_INLINE v_u16 v_to_half(v_f32 x)
 {
 	const float tiny = 0.5F;
 	uint32_t bits, sign, sum_bits;
@@ -175,12 +198,12 @@ static inline v_u16 v_to_half(v_f32 x)
 }
 
 /* The other half of a pair. */
-static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
+V_INLINE void v_rest_in(void *buf, const void *p, size_t nbytes)
 {
 	memcpy(buf, p, nbytes);
 }
 
-static inline void v_rest_out(void *p, const void *buf, size_t nbytes)
+V_INLINE void v_rest_out(void *p, const void *buf, size_t nbytes)
 {
 	memcpy(p, buf, nbytes);
 }
