@@ -31,7 +31,7 @@
 
 struct tti_comm;
 struct tti_compiled;
-struct tti_cuda;
+struct tti_gpu;
 struct tti_executable;
 struct tti_flights;
 struct tti_peers;
@@ -97,8 +97,8 @@ struct tti_device_peer {
 
 struct tti_device {
 	int ordinal;
-	struct tti_cuda *cuda; /* driver, context, kernels */
-	int nthreads;          /* of a block */
+	struct tti_gpu *gpu;
+	int nthreads; /* of a block */
 
 	struct tti_dev_control *control; /* pinned, as the host reaches it */
 	uint64_t control_at;             /* as kernels do */
