@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# scripts/gpu_day: all that it will measure on a GPU runs on the driver on host memory, in small, and
+# the page is made of what it has kept.
+. "$(dirname "$0")/common"
+root=$(cd "$(dirname "$0")/../.." && pwd)
+day=$root/scripts/gpu_day
+build=$(cd "$BUILD" && pwd)
+into=$tmp/day
+
+# Its programs are compiled without sanitizers, which a library with them does not stand.
+if nm -D "$BUILD/src/libtutti.so" | grep -Eq ' U __(a|t)san_'; then
+	echo "the library has sanitizers"
+	exit 77
+fi
+
+expect 0 "$day" --list
+lines err 0
+minutes=$(awk '{ sum += $2 } END { print sum }' "$tmp/out")
+[ "$minutes" -lt 30 ] || fail "the parts take $minutes minutes, more than there are"
+parts='limits nccl'
+expect 1 "$day" latency
+says err 'there is no part latency'
+expect 1 "$day" --write --into "$tmp/none"
+ok "parts"
+
+# A part is a command of its own, whose figures stay when another is measured.
+for part in $parts; do
+	expect 0 "$day" --dry "$part" --build "$build" --into "$into"
+	[ -f "$into/$part.txt" ] || fail "$part has kept nothing"
+	! grep -q 'is left out' "$tmp/err" ||
+		[ "$part" = limits ] || [ "$part" = nccl ] || fail "of $part something is left out"
+	! grep -q '| elements$' "$into/$part.txt" || ! grep '| elements$' "$into/$part.txt" | grep -qv '| 0 |' ||
+		fail "$part has wrong elements"
+	ok "$part"
+done
+for kind in plain registered; do
+	grep -q "^libnccl of tutti, 8 ranks | calls | $kind, 64 KiB | [0-9.]* | us\$" "$into/nccl.txt" ||
+		fail "nccl has no $kind calls"
+done
+
+# Figures of no GPU are not written into the page; into another they are.
+cp "$root/docs/gpu.md" "$tmp/page"
+expect 1 "$day" --write --into "$into"
+says err 'figures of --dry'
+cmp "$root/docs/gpu.md" "$tmp/page" || fail "the page was changed"
+expect 0 "$day" --write --into "$into" --document "$tmp/page"
+says out 'calls'
+grep -Eq '^\| plain, 8 B \| us \| not measured \| not measured \|.* \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$tmp/page" ||
+	fail "the page has no calls"
+expect 0 "$day" --write --into "$into" --document "$tmp/page"
+grep -q '^| cudaMemcpyAsync() of 1 GiB |' "$tmp/page" || fail "what was not measured here is gone"
+ok "the page"
+
+# A step that fails is named, the others run, and no result is made up.
+mkdir "$tmp/bin"
+printf '#!/bin/sh\necho "calls | plain, 8 B | 1 | us"; echo a reason >&2; exit 3\n' >"$tmp/bin/nccl_ranks"
+chmod +x "$tmp/bin/nccl_ranks"
+mkdir -p "$tmp/bin/lib/tutti/nccl"
+touch "$tmp/bin/lib/tutti/nccl/libnccl.so.2"
+expect 1 "$day" nccl --programs "$tmp/bin" --into "$tmp/failed" --ranks 2,4
+says err 'libnccl of tutti, 2 ranks: status 3: a reason'
+says err 'libnccl of tutti, 4 ranks: status 3: a reason'
+expect 1 "$day" nccl --programs "$tmp/bin" --into "$tmp/failed" --seconds 0
+says err 'no time is left for it'
+ok "what fails"
