@@ -29,8 +29,8 @@ typedef struct tutti_unique_id {
 
 /* How a communicator is made. Fill it with TUTTI_CONFIG_INIT, then change what you need; `size`
  * lets a newer library read an older caller's struct. A variable of the environment that is set
- * wins over the field. One exception: where the program asks for encryption, TUTTI_ENCRYPT=0 does
- * not take it away. */
+ * wins over the field. Two exceptions: where the program asks for encryption, TUTTI_ENCRYPT=0 does
+ * not take it away, and where it names a device, TUTTI_CUDA_DEVICE does not name another. */
 typedef struct tutti_config {
 	size_t size;
 	/* 1 (default): init returns when done. 0: it returns at once; poll
@@ -65,10 +65,16 @@ typedef struct tutti_config {
 	 * does not limit the wait for a peer that is late to a call. 0 (default):
 	 * TUTTI_BOOT_TIMEOUT_MS, which is the variable. */
 	int64_t boot_timeout_ms;
+	/* The GPU of this rank, by its CUDA ordinal in this process. Kernels on that GPU carry out
+	 * this rank's calls, with buffers that the GPU reaches: its own memory, or pinned memory of
+	 * the host. Ranks with and without a GPU may be in one communicator, and several ranks may
+	 * share a GPU. -1 (default): what TUTTI_CUDA_DEVICE says, none if it is not set; in a
+	 * child: that of the parent, which a child cannot change. */
+	int device;
 } tutti_config;
 
 /* clang-format off */
-#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0, 0, 0, 0, 0, -1 }
 /* clang-format on */
 
 /* Make a new unique id, and start the thread that serves the ranks that come with it. If
@@ -287,6 +293,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_count(tutti_comm_t comm, int *ou
 
 /* Tell which rank of the communicator this is, from 0. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_rank(tutti_comm_t comm, int *out);
+
+/* Tell which GPU this rank has, by its CUDA ordinal in this process; -1: none. TUTTI_EUSAGE: the
+ * communicator is still being made. Never blocks. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_device(tutti_comm_t comm, int *out);
 
 /* Wait until all calls of all ranks on this communicator are done. Collective. Afterwards only
  * tutti_comm_destroy() is allowed. TUTTI_EMISMATCH names ranks that named different roots in an

@@ -127,6 +127,7 @@ struct tti_comm {
 	bool has_engine;
 	struct tti_devices *devices; /* what ranks with GPUs have in common; NULL: none has one */
 	struct tti_device *device;   /* of this rank; NULL: it has none */
+	int device_wish;             /* config.device */
 	struct tti_memory memory;
 	bool may_tcp;                             /* among the transports asked for */
 	TTI_VEC(struct tutti_window *) windows;   /* under lock                     */

@@ -35,6 +35,7 @@ struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config)
 	comm->encrypt = tti_params()->encrypt || config->encrypt == 1;
 	comm->traffic_class = tti_params()->traffic_class >= 0 ? (int)tti_params()->traffic_class
 							       : config->traffic_class;
+	comm->device_wish = config->device;
 	tti_timeouts_init(&comm->timeouts, config);
 	comm->boot_timeout = tti_timeout_of_boot(config);
 	comm->config_boot_timeout_ms = config->boot_timeout_ms;

@@ -27,7 +27,8 @@ _Static_assert(offsetof(tutti_config, reproducible) == 44, "ABI");
 _Static_assert(offsetof(tutti_config, encrypt) == 48, "ABI");
 _Static_assert(offsetof(tutti_config, traffic_class) == 52, "ABI");
 _Static_assert(offsetof(tutti_config, boot_timeout_ms) == 56, "ABI");
-_Static_assert(sizeof(tutti_config) >= 64, "ABI");
+_Static_assert(offsetof(tutti_config, device) == 64, "ABI");
+_Static_assert(sizeof(tutti_config) >= 72, "ABI");
 _Static_assert(offsetof(struct tutti_param_info, is_set) == 48, "ABI");
 _Static_assert(sizeof(struct tutti_call_report) >= 24, "ABI");
 

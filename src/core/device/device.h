@@ -29,37 +29,66 @@
 #include "tutti/tutti.h"
 #include "util/vec.h"
 
+struct tti_args;
 struct tti_comm;
 struct tti_compiled;
+<<<<<<< Updated upstream
 struct tti_gpu;
+=======
+>>>>>>> Stashed changes
 struct tti_executable;
 struct tti_flights;
-struct tti_peers;
+struct tti_gpu;
+struct tti_kernels;
+struct tti_lane_memory;
+struct tti_peer_info;
 
 /* -- What all ranks know ---------------------------------------------------------- */
 
-/* Of a rank; zeroed but for `ordinal` -1: it has no device. */
-struct tti_device_fact {
-	int32_t ordinal;    /* -1: none */
-	int32_t capability; /* 90 for 9.0 */
-	uint8_t uuid[16];   /* of the GPU, or of the part of one that a process sees */
-	uint64_t process;   /* ranks with it share addresses */
-	uint64_t host;      /* ranks with it may share memory of GPUs */
+/* What a rank may ask for in place of the ordinal of a GPU. */
+enum tti_device_wish {
+	TTI_NO_DEVICE = -1,
+	TTI_AUTO_DEVICE = -2, /* one of its host, by its number there */
 };
 
-/* The same on all ranks. */
+/* What a rank asks for: `configured` (config.device), else what TUTTI_CUDA_DEVICE says.
+ * TUTTI_EINVAL: that is no such text. */
+TUTTI_CHECKED tutti_status tti_device_wish(int configured, int *out);
+
+/* What a rank says of itself. Zeroed but for `ordinal` -1: it has no device. */
+struct tti_device_fact {
+	int32_t ordinal;               /* -1: none */
+	int32_t capability;            /* 90 for 9.0 */
+	uint8_t uuid[16];              /* of the GPU, or of the part of one that a process sees */
+	uint64_t process;              /* ranks with it share addresses */
+	uint64_t host;                 /* ranks with it may share memory of GPUs */
+	struct tti_lane_shape at_most; /* as its parameters say; nblocks 0: chosen */
+	uint32_t nprocessors;          /* multiprocessors of the GPU */
+	int32_t status;                /* of opening it */
+};
+
+/* The same on all ranks, but for what is said of a rank. */
 struct tti_devices {
 	int ndevices; /* ranks that have one; at least 1 */
 	/* Every two ranks have lanes in memory of GPUs: there are no CPU ranks, and no proxy. */
 	bool all_mapped;
 	struct tti_lane_shape shape;  /* of all lanes: blocks, slots, bytes */
 	struct tti_device_fact *fact; /* [n] */
+	int nhere;                    /* the most ranks with a device on one host */
+	int *place;                   /* [n]: which of those of its host each one is; -1: none */
+	int *first;                   /* [n]: the lowest rank with a device on its host */
+	/* [n][reach_words(nhere)]: bit place[b] of rank a: the GPUs of a and b, which are on one
+	 * host, reach each other's memory, and that was tried. */
+	uint64_t *reach;
 };
+
+/* Whether two ranks have lanes in memory of their GPUs. */
+bool tti_devices_reach(const struct tti_devices *devices, int a, int b);
 
 /* -- Of a rank with a device ------------------------------------------------------ */
 
 enum tti_device_way {
-	TTI_DEVICE_NONE,   /* to itself */
+	TTI_DEVICE_SELF,
 	TTI_DEVICE_MAPPED, /* the two GPUs reach each other */
 	TTI_DEVICE_PINNED, /* by the proxy and the link */
 };
@@ -87,7 +116,7 @@ struct tti_device_program {
 /* Towards one peer. */
 struct tti_device_peer {
 	enum tti_device_way way;
-	bool is_connected; /* its lanes are in `lanes` */
+	bool is_connected; /* its lanes are in lanes_at */
 	/* PINNED, [shape.nblocks] each, by block: as the host reaches what the kernel's lanes
 	 * to (`out`) and from (`in`) this peer are made of. The proxy is the receiver of `out` and
 	 * the sender of `in`; seq and known are its own. */
@@ -97,8 +126,14 @@ struct tti_device_peer {
 
 struct tti_device {
 	int ordinal;
+<<<<<<< Updated upstream
 	struct tti_gpu *gpu;
 	int nthreads; /* of a block */
+=======
+	struct tti_gpu *gpu;         /* src/gpu/cuda.h */
+	struct tti_kernels *kernels; /* src/device/kernels.h */
+	uint32_t nblocks, nthreads;  /* of a launch; of a block */
+>>>>>>> Stashed changes
 
 	struct tti_dev_control *control; /* pinned, as the host reaches it */
 	uint64_t control_at;             /* as kernels do */
@@ -114,12 +149,18 @@ struct tti_device {
 	size_t device_bytes, pinned_bytes;
 };
 
+/* The ordinal of the rank's GPU, -1: it has none. */
+int tti_device_ordinal(const struct tti_comm *comm);
+
 /* -- Making and ending ------------------------------------------------------------ */
 
-/* At init, when ports are open; all ranks call it. `peers`: what the ranks told each other; NULL: a
- * child, which goes by its root. comm->devices and comm->device are set, or stay NULL. The same
- * status on all ranks. */
-TUTTI_CHECKED tutti_status tti_devices_begin(struct tti_comm *comm, const struct tti_peers *peers);
+/* At init, when ranks have told each other who they are (info[n]); all ranks call it. comm->devices
+ * and comm->device are set, or stay NULL if no rank asks for a device: then this does nothing. The
+ * same status on all ranks, with the text of the rank that failed. */
+TUTTI_CHECKED tutti_status tti_devices_begin(struct tti_comm *comm,
+					     const struct tti_peer_info *info);
+/* The same for a child, by what its root found out. */
+TUTTI_CHECKED tutti_status tti_devices_derive(struct tti_comm *comm);
 
 /* All blocks of kernels that run, or are launched later, end with TTI_DEV_STOPPED. Any thread,
  * under the communicator's lock; NULL is fine. */
@@ -132,8 +173,9 @@ void tti_devices_end(struct tti_comm *comm);
 
 /* A communicator whose next call needs lanes to some peers. */
 struct tti_device_need {
-	struct tti_comm *comm; /* has a device */
-	const int32_t *peers;  /* none is the rank itself */
+	struct tti_comm *comm;       /* has a device */
+	const struct tti_args *args; /* the user's call, for ranks that ask */
+	const int32_t *peers;        /* none is the rank itself */
 	int npeers;
 	tutti_status status;
 };

@@ -5,6 +5,7 @@
 
 #include "boot/boot.h"
 #include "coll/shape.h"
+#include "core/device/device.h"
 #include "core/init/nics.h"
 #include "core/init/tuning.h"
 #include "core/init/wiring.h"
@@ -32,6 +33,8 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 		config.boot_timeout_ms = parent->config_boot_timeout_ms;
 	if (!config.traffic_class)
 		config.traffic_class = parent->traffic_class;
+	if (config.device < 0)
+		config.device = tti_device_ordinal(parent);
 	/* A parent's encryption stays, even if the configuration is of a version without the
 	 * field. */
 	if (parent->encrypt)

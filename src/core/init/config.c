@@ -24,6 +24,11 @@ tutti_status tti_config_read(const tutti_config *given, tutti_config *out)
 	if (out->traffic_class < 0 || out->traffic_class > 255)
 		return tti_fail(TUTTI_EINVAL, "config.traffic_class is %d: 0 (the system's) to 255",
 				out->traffic_class);
+	if (out->device < -1)
+		return tti_fail(TUTTI_EINVAL,
+				"config.device is %d: a CUDA ordinal, 0 or more, or -1 (what "
+				"TUTTI_CUDA_DEVICE says)",
+				out->device);
 	if (out->timeout_ms < 0)
 		return tti_fail(TUTTI_EINVAL, "config.timeout_ms is %d: 0 (never) or more",
 				out->timeout_ms);

@@ -9,6 +9,7 @@
 #include "core/call/group.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/device.h"
 #include "core/family/child.h"
 #include "core/family/follow.h"
 #include "core/handle.h"
@@ -226,8 +227,15 @@ tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank, bool i
 			   const tutti_config *config, tutti_comm_t *out)
 {
 	struct init *init = NULL;
-	const tutti_status st = make_init(nranks, rank, NULL, config, &init);
+	tutti_status st = TUTTI_OK;
 
+	if (maker->parent && config->device != tti_device_ordinal(maker->parent))
+		st = tti_fail(TUTTI_EINVAL,
+			      "config.device is %d: the rank's device in the parent is %d (-1: "
+			      "none), which a child keeps",
+			      config->device, tti_device_ordinal(maker->parent));
+	if (st == TUTTI_OK)
+		st = make_init(nranks, rank, NULL, config, &init);
 	if (st != TUTTI_OK) {
 		tti_maker_end(maker);
 		return st;

@@ -10,6 +10,7 @@
 
 #include "boot/boot.h"
 #include "coll/files/algo_files.h"
+#include "core/device/device.h"
 #include "core/init/differ.h"
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_path.h"
@@ -509,7 +510,8 @@ tutti_status tti_peers_exchange(struct tti_boot *boot, const struct tti_peer_set
 	own = &peers.info[peers.rank];
 	describe_settings(own, settings);
 	describe_cpus(own);
-	if (!local || peers.rank == 0)
+	own->status = tti_device_wish(settings->device, &own->device);
+	if (own->status == TUTTI_OK && (!local || peers.rank == 0))
 		own->status = describe_inputs(&peers, own);
 	if (own->status == TUTTI_OK)
 		own->status = describe_tuning(&peers, own);

@@ -45,6 +45,7 @@ struct tti_peer_info {
 	int32_t reproducible; /* all reductions              */
 	int32_t encrypt;      /* what goes over TCP          */
 	int32_t reach;        /* TUTTI_REACH                 */
+	int32_t device;       /* a GPU, or enum tti_device_wish */
 	int32_t status;       /* of reading its own inputs */
 };
 
@@ -68,6 +69,7 @@ struct tti_peers {
 struct tti_peer_settings {
 	const char *transports, *algo;
 	bool reproducible, encrypt;
+	int device; /* config.device, of this rank alone */
 };
 
 /* Gather and check. TUTTI_EINVAL: settings differ, or a file cannot be read. TUTTI_EPLAN:

@@ -477,10 +477,11 @@ static tutti_status begin_first(struct setup *setup, const char *names)
 {
 	struct tti_comm *comm = setup->comm;
 	const struct tti_peer_settings settings = { names, comm->algo, comm->reproducible,
-						    comm->encrypt };
+						    comm->encrypt, comm->device_wish };
 
 	TTI_TRY(tti_peers_exchange(comm->boot, &settings, &setup->peers));
 	TTI_TRY(find_oversubscription(setup));
+	TTI_TRY(tti_devices_begin(comm, setup->peers.info));
 	TTI_TRY(tti_peers_digest(&setup->peers));
 	mark(setup, "peer info", tti_now_ns());
 	if (setup->peers.tune)
@@ -504,6 +505,7 @@ static tutti_status begin_child(struct setup *setup, const char *names)
 	if (tti_fault("core.child"))
 		return tti_fail(TUTTI_EPEER, "core.child: injected fault");
 	TTI_TRY(tti_child_derive(comm));
+	TTI_TRY(tti_devices_derive(comm));
 	prefer_nics(comm);
 	assign_nics(comm);
 	return TUTTI_OK;

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/device/facts.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/init/peer_info.h"
+#include "util/bitset.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+/* -- Which one -------------------------------------------------------------------------- */
+
+tutti_status tti_device_wish(int configured, int *out)
+{
+	const char *text = tti_params()->cuda_device;
+	char *end;
+	long ordinal;
+
+	*out = configured;
+	if (configured >= 0 || !text)
+		return TUTTI_OK;
+	if (strcmp(text, "auto") == 0) {
+		*out = TTI_AUTO_DEVICE;
+		return TUTTI_OK;
+	}
+	ordinal = strtol(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || ordinal > INT_MAX)
+		return tti_fail(TUTTI_EINVAL,
+				"TUTTI_CUDA_DEVICE is \"%s\": the CUDA ordinal of a GPU, auto, or "
+				"nothing",
+				text);
+	*out = (int)ordinal;
+	return TUTTI_OK;
+}
+
+int tti_device_choose(const struct tti_peer_info *info, int rank, int ngpus)
+{
+	int place = 0;
+
+	if (info[rank].device != TTI_AUTO_DEVICE || ngpus < 1)
+		return info[rank].device == TTI_AUTO_DEVICE ? 0 : info[rank].device;
+	for (int other = 0; other < rank; other++)
+		place += info[other].host == info[rank].host;
+	return place % ngpus;
+}
+
+/* -- What they make together -------------------------------------------------------------- */
+
+/* Where a rank of each host with a device stands among those. */
+static tutti_status find_places(struct tti_devices *devices, int n)
+{
+	const struct tti_device_fact *fact = devices->fact;
+	uint64_t *host = tti_calloc((size_t)n, sizeof(*host));
+	int *count = tti_calloc((size_t)n, sizeof(*count));
+	tutti_status st = host && count ? TUTTI_OK : TUTTI_ENOMEM;
+
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
+		host[rank] = fact[rank].ordinal >= 0 ? fact[rank].host : 0;
+	if (st == TUTTI_OK)
+		st = tti_peers_group(host, n, devices->first);
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++) {
+		devices->place[rank] = -1;
+		if (fact[rank].ordinal < 0)
+			continue;
+		devices->ndevices++;
+		devices->place[rank] = count[devices->first[rank]]++;
+		if (devices->place[rank] >= devices->nhere)
+			devices->nhere = devices->place[rank] + 1;
+	}
+	tti_free(host);
+	tti_free(count);
+	return st;
+}
+
+bool tti_device_is_same(const struct tti_device_fact *a, const struct tti_device_fact *b)
+{
+	return a->host == b->host && memcmp(a->uuid, b->uuid, sizeof(a->uuid)) == 0;
+}
+
+/* How many ranks share each GPU, where they are most. */
+static tutti_status count_sharing(const struct tti_device_fact *fact, int n, uint32_t *of)
+{
+	uint64_t *gpu = tti_calloc((size_t)n, sizeof(*gpu));
+	int *first = tti_calloc((size_t)n, sizeof(*first));
+	tutti_status st = gpu && first ? TUTTI_OK : TUTTI_ENOMEM;
+
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
+		if (fact[rank].ordinal >= 0)
+			gpu[rank] = tti_hash_combine(fact[rank].host,
+						     tti_hash_bytes(fact[rank].uuid,
+								    sizeof(fact[rank].uuid))) |
+				    1;
+	if (st == TUTTI_OK)
+		st = tti_peers_group(gpu, n, first);
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
+		of[first[rank]]++;
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
+		of[rank] = of[first[rank]];
+	tti_free(gpu);
+	tti_free(first);
+	return st;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* All blocks of all ranks of a GPU must run at the same time, since they wait for each other. Half of
+ * the multiprocessors move almost as much as all (docs/gpu.md), which leaves the others to kernels of
+ * the program. */
+static uint32_t blocks_of(const struct tti_device_fact *fact, uint32_t sharing)
+{
+	const uint32_t chosen = fact->nprocessors / (2 * sharing);
+
+	if (fact->at_most.nblocks)
+		return least(fact->at_most.nblocks, TTI_DEV_BLOCKS_MAX);
+	return chosen < 1 ? 1 : least(chosen, TTI_DEV_BLOCKS_MAX);
+}
+
+static tutti_status agree_on_shape(struct tti_devices *devices, int n)
+{
+	struct tti_lane_shape shape = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
+	uint32_t *sharing = tti_calloc((size_t)n, sizeof(*sharing));
+	tutti_status st = sharing ? count_sharing(devices->fact, n, sharing) : TUTTI_ENOMEM;
+
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++) {
+		const struct tti_device_fact *fact = &devices->fact[rank];
+
+		if (fact->ordinal < 0)
+			continue;
+		shape.nblocks = least(shape.nblocks, blocks_of(fact, sharing[rank]));
+		shape.nslots = least(shape.nslots, fact->at_most.nslots);
+		shape.slot_bytes = least(shape.slot_bytes, fact->at_most.slot_bytes);
+		shape.word_bytes = least(shape.word_bytes, fact->at_most.word_bytes);
+	}
+	/* The parts of blocks begin at multiples of 16 bytes. */
+	shape.slot_bytes &= ~15U;
+	shape.word_bytes &= ~15U;
+	devices->shape = shape;
+	tti_free(sharing);
+	return st;
+}
+
+static tutti_status allocate(struct tti_devices *devices, int n)
+{
+	devices->place = tti_calloc((size_t)n, sizeof(*devices->place));
+	devices->first = tti_calloc((size_t)n, sizeof(*devices->first));
+	if (!devices->place || !devices->first)
+		return TUTTI_ENOMEM;
+	return TUTTI_OK;
+}
+
+tutti_status tti_devices_create(struct tti_device_fact *fact, int n, struct tti_devices **out)
+{
+	struct tti_devices *devices = tti_zalloc(sizeof(*devices));
+	tutti_status st;
+
+	if (!devices) {
+		tti_free(fact);
+		return tti_fail(TUTTI_ENOMEM, "devices of %d ranks: out of memory", n);
+	}
+	devices->fact = fact;
+	st = allocate(devices, n);
+	if (st == TUTTI_OK)
+		st = find_places(devices, n);
+	if (st == TUTTI_OK)
+		st = agree_on_shape(devices, n);
+	if (st == TUTTI_OK) {
+		devices->reach = tti_calloc((size_t)n, tti_devices_row_bytes(devices));
+		st = devices->reach ? TUTTI_OK : TUTTI_ENOMEM;
+	}
+	if (st != TUTTI_OK) {
+		tti_devices_free(devices);
+		return tti_fail(TUTTI_ENOMEM, "devices of %d ranks: out of memory", n);
+	}
+	*out = devices;
+	return TUTTI_OK;
+}
+
+void tti_devices_free(struct tti_devices *devices)
+{
+	if (!devices)
+		return;
+	tti_free(devices->fact);
+	tti_free(devices->place);
+	tti_free(devices->first);
+	tti_free(devices->reach);
+	tti_free(devices);
+}
+
+/* -- Who reaches whom ------------------------------------------------------------------------ */
+
+size_t tti_devices_row_bytes(const struct tti_devices *devices)
+{
+	return TTI_BITSET_WORDS(devices->nhere) * sizeof(uint64_t);
+}
+
+uint64_t *tti_devices_row(const struct tti_devices *devices, int rank)
+{
+	return devices->reach + (size_t)rank * TTI_BITSET_WORDS(devices->nhere);
+}
+
+static bool is_near(const struct tti_devices *devices, int a, int b)
+{
+	return a != b && devices->place[a] >= 0 && devices->place[b] >= 0 &&
+	       devices->first[a] == devices->first[b];
+}
+
+bool tti_devices_near(const struct tti_devices *devices, int a, int b)
+{
+	return is_near(devices, a, b);
+}
+
+bool tti_devices_reach(const struct tti_devices *devices, int a, int b)
+{
+	return is_near(devices, a, b) &&
+	       tti_bit_has(tti_devices_row(devices, a), (size_t)devices->place[b]) &&
+	       tti_bit_has(tti_devices_row(devices, b), (size_t)devices->place[a]);
+}
+
+bool tti_devices_find_all_mapped(const struct tti_devices *devices, int n)
+{
+	if (devices->ndevices < n)
+		return false;
+	for (int a = 1; a < n; a++)
+		for (int b = 0; b < a; b++)
+			if (!tti_devices_reach(devices, a, b))
+				return false;
+	return true;
+}
+
+/* -- Texts ------------------------------------------------------------------------------------- */
+
+/* Each pair is told by the lower of its ranks, once a GPU. */
+void tti_devices_warn_of_sharing(const struct tti_devices *devices, int rank, int n)
+{
+	const struct tti_device_fact *own = &devices->fact[rank];
+
+	for (int other = 0; own->ordinal >= 0 && other < n; other++) {
+		const struct tti_device_fact *fact = &devices->fact[other];
+
+		if (other == rank || fact->ordinal < 0 || !tti_device_is_same(own, fact))
+			continue;
+		if (other < rank)
+			return;
+		if (fact->process == own->process)
+			continue;
+		tti_log(TTI_LOG_WARN, TTI_CORE,
+			"ranks %d and %d share GPU %d in processes of their own: without MPS the "
+			"processes take turns on it, and each message takes milliseconds "
+			"(docs/gpu.md); start MPS, or let these ranks be threads of one process",
+			rank, other, own->ordinal);
+		return;
+	}
+}
