@@ -32,10 +32,6 @@
 struct tti_args;
 struct tti_comm;
 struct tti_compiled;
-<<<<<<< Updated upstream
-struct tti_gpu;
-=======
->>>>>>> Stashed changes
 struct tti_executable;
 struct tti_flights;
 struct tti_gpu;
@@ -126,14 +122,9 @@ struct tti_device_peer {
 
 struct tti_device {
 	int ordinal;
-<<<<<<< Updated upstream
-	struct tti_gpu *gpu;
-	int nthreads; /* of a block */
-=======
 	struct tti_gpu *gpu;         /* src/gpu/cuda.h */
 	struct tti_kernels *kernels; /* src/device/kernels.h */
 	uint32_t nblocks, nthreads;  /* of a launch; of a block */
->>>>>>> Stashed changes
 
 	struct tti_dev_control *control; /* pinned, as the host reaches it */
 	uint64_t control_at;             /* as kernels do */
