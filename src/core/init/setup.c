@@ -8,6 +8,7 @@
 #include "boot/watch/watch.h"
 #include "coll/files/algo_files.h"
 #include "core/comm.h"
+#include "core/device/device.h"
 #include "core/family/child.h"
 #include "core/init/agree.h"
 #include "core/init/nics.h"
