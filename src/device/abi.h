@@ -43,10 +43,12 @@
 
 #include "coll/compile/operation.h"
 
-#define TTI_DEV_BLOCKS_MAX  32  /* of one rank */
-#define TTI_DEV_THREADS_MAX 512 /* of a block */
+#define TTI_DEV_BLOCKS_MAX   32  /* of one rank */
+#define TTI_DEV_THREADS_MAX  512 /* of a block */
+/* Sources of an operation, or results. */
+#define TTI_DEV_OPERANDS_MAX 1024
 /* Calls of one launch: parameters of a kernel are less than 4 KiB. */
-#define TTI_DEV_CALLS_MAX   8
+#define TTI_DEV_CALLS_MAX    8
 
 /* What a message is: of another call, or of another length, it ends the call (tti_dev_report). */
 struct tti_dev_head {
@@ -55,21 +57,40 @@ struct tti_dev_head {
 };
 
 struct tti_dev_lane {
-	uint64_t slots; /* nslots * slot_bytes, each slot 16-byte aligned */
-	uint64_t heads; /* struct tti_dev_head[nslots] */
-	uint64_t words; /* nslots * word_bytes * 2; 0: this lane has none */
-	uint64_t full;  /* uint64_t */
-	uint64_t freed; /* uint64_t */
-	uint64_t seq;   /* messages sent, or received, at this end so far */
-	uint64_t known; /* sender: what `freed` was when it was read last */
-	uint32_t nslots;
+	uint64_t slots;                  /* nslots * slot_bytes, each slot 16-byte aligned */
+	uint64_t heads;                  /* struct tti_dev_head[nslots] */
+	uint64_t words;                  /* nslots * word_bytes * 2; 0: this lane has none */
+	uint64_t full;                   /* uint64_t */
+	uint64_t freed;                  /* uint64_t */
+	uint64_t seq;                    /* messages sent, or received, at this end so far */
+	uint64_t known;                  /* sender: what `freed` was when it was read last */
+	uint32_t nslots;                 /* alike for all lanes of a rank */
 	uint32_t slot_bytes, word_bytes; /* data that a message has at most, each way */
+	/* Where a call with by_chunk stands: at block of data `round` of operation queued[at]. */
+	uint32_t at, round;
 	uint32_t pad;
 };
 
+/* As struct tti_operation. One that receives and one that sends the result on right after it are one
+ * operation, which waits for its messages and for room. With one slot a lane that could go round in
+ * a circle, so there the two halves run one after the other, the second from memory. */
+struct tti_dev_operation {
+	int32_t chunk;
+	int32_t in, out; /* first index into queue_of[] */
+	int32_t scratch;
+	int32_t get, put; /* first index into peer_of[] */
+	int16_t nin, nout, nget, nput;
+	int16_t local_at;
+	uint8_t from, to; /* enum tti_place */
+	uint8_t final;
+	uint8_t stage;
+	uint8_t sync;
+	uint8_t is_dropped; /* nobody reads the result in memory: it need not be written there,
+				unless the halves run apart */
+};
+
 /* A program in one piece of memory, which may be copied anywhere: arrays are offsets in bytes from
- * its beginning. Operations are in their order. One that receives and one that sends the same on
- * right after it are one operation. A lane of a rank has the index 2 * peer + is_send. */
+ * its beginning. Operations are in their order. A lane of a rank has the index 2 * peer + is_send. */
 struct tti_dev_program {
 	uint32_t nbytes; /* of all */
 	int32_t rank, n;
@@ -79,10 +100,17 @@ struct tti_dev_program {
 	int32_t noperands;     /* the most sources, and the most results, of an operation */
 	int32_t is_memory, is_exchange;
 	int32_t nopening;    /* of a memory program: operations of its first meeting */
-	uint32_t operations; /* struct tti_operation[noperations] */
+	uint32_t operations; /* struct tti_dev_operation[noperations] */
 	uint32_t queue_of;   /* int32_t[]: queues of in[] and out[] */
 	uint32_t lane_of;    /* int32_t[nqueues] */
 	uint32_t peer_of;    /* int32_t[]: ranks of get[] and put[] */
+	/* For calls with by_chunk, so of sends and receives alone; else 0. */
+	uint32_t queues;  /* struct tti_queue[nqueues] */
+	uint32_t queued;  /* int32_t[]: operations of all queues, one after another */
+	uint32_t pred_of; /* int32_t[noperations + 1]: first index into pred[] */
+	uint32_t pred;    /* int32_t[]: operations that an operation waits for */
+	uint32_t local;   /* int32_t[nlocal]: operations without any queue */
+	int32_t nlocal;
 };
 
 /* A chunk that has a length of its own: as struct tti_extent of the engine. */
@@ -135,8 +163,10 @@ struct tti_dev_control {
 
 /* Of one rank of one communicator, in memory of its GPU; zeroed at first. */
 struct tti_dev_state {
-	uint32_t ended;  /* blocks of the launch that runs which have ended */
-	uint32_t result; /* the worst of their results */
+	uint32_t ended;    /* blocks of the launch that runs which have ended */
+	uint32_t result;   /* the worst of their results */
+	uint32_t reported; /* one of them has found a mismatch */
+	uint32_t pad;
 };
 
 struct tti_dev_call {
