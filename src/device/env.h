@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_DEVICE_ENV_H
+#define TTI_DEVICE_ENV_H
+
+/* One thread of a block in a call: what it works on, how it waits, and what words are.
+ *
+ * A thread that waits ends in one of two ways: what it waits for is there, or the call ends early.
+ * Then it has given up; it goes on to the next barrier that asks whether somebody has
+ * (tti_dev_barrier_any()), and there all threads of the block leave together.
+ *
+ * Owner: struct tti_dev_env is of one thread. Threads: each its own. */
+
+#include "device/world.h"
+
+struct tti_dev_env {
+	struct tti_dev_world world;
+	const struct tti_dev_call *call;
+	const struct tti_dev_program *prog;
+	const struct tti_dev_operation *operation;
+	const int32_t *queue_of, *lane_of;
+	struct tti_dev_lane *lane;            /* [2 * n], of this block */
+	const struct tti_dev_extent *extents; /* NULL: all chunks are alike */
+	struct tti_dev_end *src, *dst;        /* of the operation that runs */
+	struct tti_dev_control *control;
+	struct tti_dev_state *state;
+	uint64_t scratch;        /* of this block */
+	uint32_t block, nblocks; /* of the rank */
+	uint32_t splits;         /* what receives and sends on does so in two halves */
+	uint32_t gave_up;
+	uint32_t index, round; /* where it stands */
+};
+
+/* -- Waiting --------------------------------------------------------------------------------- */
+
+/* Zeroed: it has not begun. */
+struct tti_dev_wait {
+	uint32_t looks;
+	uint32_t shows; /* this thread says what the block waits for */
+};
+
+enum tti_dev_seen {
+	TTI_DEV_SEEN_END = 1,   /* the call ends */
+	TTI_DEV_SEEN_SHOWN = 2, /* this thread says what it waits for */
+};
+
+/* The slow part of a wait: whether the call ends, and who says what the block waits for. */
+TTI_DEV_COLD uint32_t tti_dev_look(const uint32_t *stop, const uint32_t *reported,
+				   struct tti_dev_shared *shared, struct tti_dev_progress *progress,
+				   uint32_t who, struct tti_dev_progress now)
+{
+	if (tti_dev_load_32(stop) || tti_dev_load_32(reported)) {
+		tti_dev_raise(&shared->verdict, TTI_DEV_STOPPED);
+		return TTI_DEV_SEEN_END;
+	}
+	if (tti_dev_swap_if(&shared->shown, 0, who) != 0)
+		return 0;
+	tti_dev_store_32(&progress->operation, now.operation);
+	tti_dev_store_32(&progress->round, now.round);
+	tti_dev_store_32(&progress->is_room, now.is_room);
+	tti_dev_store_32(&progress->waits_for, now.waits_for);
+	return TTI_DEV_SEEN_SHOWN;
+}
+
+/* Between two looks at what is waited for: a message of `peer`, or room at it. 0: the call ends. */
+TTI_DEV_FN int tti_dev_wait_on(struct tti_dev_env *env, struct tti_dev_wait *wait, int32_t peer,
+			       uint32_t is_room)
+{
+	struct tti_dev_progress now;
+	uint32_t seen;
+
+	if (env->gave_up)
+		return 0;
+	tti_dev_relax(++wait->looks);
+	if (wait->looks % TTI_DEV_LOOKS)
+		return 1;
+	now.waits_for = 1 + (uint32_t)peer;
+	now.operation = env->index;
+	now.round = env->round;
+	now.is_room = is_room;
+	seen = tti_dev_look(&env->control->stop, &env->state->reported, env->world.shared,
+			    &env->control->progress[env->block], 1 + tti_dev_tid(&env->world), now);
+	wait->shows |= seen & TTI_DEV_SEEN_SHOWN;
+	env->gave_up = seen & TTI_DEV_SEEN_END;
+	return !env->gave_up;
+}
+
+TTI_DEV_FN void tti_dev_wait_over(struct tti_dev_env *env, const struct tti_dev_wait *wait)
+{
+	if (!wait->shows)
+		return;
+	tti_dev_store_32(&env->control->progress[env->block].waits_for, 0);
+	tti_dev_store_shared(&env->world.shared->shown, 0);
+}
+
+/* Wait until a counter is at_least; 0: the call ends. */
+TTI_DEV_FN int tti_dev_wait_counter(struct tti_dev_env *env, const uint64_t *counter,
+				    uint64_t at_least, int32_t peer, uint32_t is_room,
+				    uint64_t *value)
+{
+	struct tti_dev_wait wait = { 0, 0 };
+
+	for (;;) {
+		*value = tti_dev_load_acquire(counter);
+		if (*value >= at_least)
+			break;
+		if (!tti_dev_wait_on(env, &wait, peer, is_room))
+			return 0;
+	}
+	tti_dev_wait_over(env, &wait);
+	return 1;
+}
+
+/* -- Messages that do not fit ---------------------------------------------------------------- */
+
+/* The first one of a launch is told. */
+TTI_DEV_COLD void tti_dev_tell_mismatch(struct tti_dev_state *state, struct tti_dev_shared *shared,
+					struct tti_dev_report *report, int32_t peer,
+					struct tti_dev_head came, struct tti_dev_head own)
+{
+	tti_dev_raise(&shared->verdict, TTI_DEV_MISMATCH);
+	if (tti_dev_swap_if(&state->reported, 0, 1) != 0)
+		return;
+	report->peer = peer;
+	report->tag = came.tag;
+	report->nbytes = came.nbytes;
+	report->own_tag = own.tag;
+	report->own_nbytes = own.nbytes;
+	tti_dev_store_release_32(&report->result, TTI_DEV_MISMATCH);
+}
+
+/* Whether a message is what this rank expects; if not, the call ends. */
+TTI_DEV_FN void tti_dev_check_head(struct tti_dev_env *env, int32_t peer,
+				   const struct tti_dev_head *came, const struct tti_dev_head *own)
+{
+	if (came->tag == own->tag && came->nbytes == own->nbytes)
+		return;
+	env->gave_up = 1;
+	tti_dev_tell_mismatch(env->state, env->world.shared, &env->control->report, peer, *came,
+			      *own);
+}
+
+/* -- Units: 16 bytes of data, or four words ---------------------------------------------------- */
+
+struct tti_dev_unit {
+	uint64_t part[2];
+};
+
+#define TTI_DEV_UNIT 16
+
+TTI_DEV_FN uint64_t tti_dev_word(uint64_t data, uint32_t flag)
+{
+	return (data & UINT32_MAX) | (uint64_t)flag << 32;
+}
+
+/* Unit `index` of a message by words, where `at` begins. Zeroes: the call ends. */
+TTI_DEV_FN struct tti_dev_unit tti_dev_await_words(struct tti_dev_env *env, const uint64_t *at,
+						   uint64_t index, uint32_t flag, int32_t peer)
+{
+	struct tti_dev_wait wait = { 0, 0 };
+	struct tti_dev_unit unit = { { 0, 0 } };
+	uint64_t a, b, c, d;
+
+	at += 4 * index;
+	for (;;) {
+		tti_dev_load_words(at, &a, &b);
+		tti_dev_load_words(at + 2, &c, &d);
+		if (a >> 32 == flag && b >> 32 == flag && c >> 32 == flag && d >> 32 == flag)
+			break;
+		if (!tti_dev_wait_on(env, &wait, peer, 0))
+			return unit;
+	}
+	tti_dev_wait_over(env, &wait);
+	unit.part[0] = (a & UINT32_MAX) | b << 32;
+	unit.part[1] = (c & UINT32_MAX) | d << 32;
+	return unit;
+}
+
+TTI_DEV_FN void tti_dev_send_words(uint64_t *at, uint64_t index, uint32_t flag,
+				   struct tti_dev_unit unit)
+{
+	at += 4 * index;
+	tti_dev_store_words(at, tti_dev_word(unit.part[0], flag),
+			    tti_dev_word(unit.part[0] >> 32, flag));
+	tti_dev_store_words(at + 2, tti_dev_word(unit.part[1], flag),
+			    tti_dev_word(unit.part[1] >> 32, flag));
+}
+
+/* The 16 bytes of a source from 16 * index on; the last unit of a message may be shorter (nbytes),
+ * and then ends with any bytes. */
+TTI_DEV_FN struct tti_dev_unit tti_dev_take(struct tti_dev_env *env, const struct tti_dev_end *src,
+					    uint64_t index, uint32_t nbytes)
+{
+	const unsigned char *from = (const unsigned char *)src->at + TTI_DEV_UNIT * index;
+	struct tti_dev_unit unit = { { 0, 0 } };
+
+	if (src->peer >= 0)
+		return tti_dev_await_words(env, (const uint64_t *)src->at, 1 + index, src->flag,
+					   src->peer);
+	for (uint32_t i = 0; i < nbytes; i++)
+		unit.part[i / 8] |= (uint64_t)from[i] << 8 * (i % 8);
+	return unit;
+}
+
+TTI_DEV_FN void tti_dev_put(const struct tti_dev_end *dst, uint64_t index, uint32_t nbytes,
+			    struct tti_dev_unit unit)
+{
+	unsigned char *to = (unsigned char *)dst->at + TTI_DEV_UNIT * index;
+
+	if (dst->peer >= 0) {
+		tti_dev_send_words((uint64_t *)dst->at, 1 + index, dst->flag, unit);
+		return;
+	}
+	for (uint32_t i = 0; i < nbytes; i++)
+		to[i] = (unsigned char)(unit.part[i / 8] >> 8 * (i % 8));
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_DEVICE_PASS_H
+#define TTI_DEVICE_PASS_H
+
+/* What one operation does with data, once it is known where all of it lies: the interpreter (run.h)
+ * makes a pass of it, and the reduction (reduce.h) runs that. And what the threads of a block share.
+ * C17, and C++17 as nvcc compiles it.
+ *
+ * Owner: memory of the block. Threads: written by any of the block before a barrier, and read by all
+ * after it. */
+
+#include <stdint.h>
+
+#include "device/abi.h"
+
+/* A source or a result of an operation, where this thread reaches it. */
+struct tti_dev_end {
+	void *at;
+	uint32_t flag; /* of the words of that message */
+	int32_t peer; /* the data goes as words, to or from that rank; -1: it lies there as it is */
+};
+
+/* Combine src[0], src[1], ... from the left, element by element, into each of dst[], as
+ * tti_reducer_run() of src/reduce does, with the same bits. All is read before it is written: dst[]
+ * may be equal to any source, and does not overlap it otherwise. */
+struct tti_dev_pass {
+	const struct tti_dev_end *src; /* [nsrc], 1 or more */
+	const struct tti_dev_end *dst; /* [ndst], 1 or more */
+	uint64_t count;                /* elements, 1 or more */
+	const uint64_t *scalar;        /* one element, by which src[input_at] is multiplied */
+	int32_t nsrc, ndst;
+	int32_t input_at; /* -1: no source is multiplied */
+	int32_t type, op; /* tutti_type, tutti_op */
+	int32_t type_size;
+	int32_t divisor;  /* of AVG; 0: the result is not divided. 0 if nsrc is 1 */
+	int32_t words;    /* some sources and results are words (peer >= 0) */
+	int32_t is_large; /* the result goes past the caches */
+};
+
+/* What the threads of a block share. After it: sources and results of the operation that runs. */
+struct tti_dev_shared {
+	uint32_t verdict;   /* enum tti_dev_result, once a thread knows that the call ends early */
+	uint32_t shown;     /* 1 + the thread that says what it waits for; 0: none does */
+	uint32_t chosen[3]; /* by_chunk: 1 + the place of what runs next, in turns of three */
+	uint32_t pad[3];
+};
+
+/* Bytes of that for a launch. */
+static inline uint32_t tti_dev_shared_bytes(uint32_t noperands)
+{
+	return (uint32_t)(sizeof(struct tti_dev_shared) +
+			  2 * noperands * sizeof(struct tti_dev_end));
+}
+
+#endif
