@@ -25,7 +25,8 @@ struct tti_dev_host {
 	struct tti_dev_traffic *traffic; /* NULL: not counted */
 };
 
-/* Returns when all blocks have ended. TUTTI_ESYS: no thread could be started, and nothing ran. */
+/* Returns when all blocks have ended. TUTTI_ESYS: a thread could not be started, TUTTI_ENOMEM: out of
+ * memory, and nothing ran. */
 TUTTI_CHECKED tutti_status tti_dev_host_run(const struct tti_dev_launch *launch,
 					    const struct tti_dev_host *host);
 
