@@ -40,7 +40,7 @@ TUTTI_CHECKED tutti_status tti_gpu_zero(struct tti_gpu *gpu, uint64_t at, size_t
 
 /* -- Memory that others reach ----------------------------------------------------- */
 
-/* How memory is shared. What the device can is chosen, in this order; TUTTI_GPU_SHARE names one. */
+/* How memory is shared. What the device can is chosen, in this order; TUTTI_CUDA_SHARE names one. */
 enum tti_gpu_share {
 	TTI_GPU_BY_FD,  /* a file descriptor: pidfd_getfd(), or passed over a socket */
 	TTI_GPU_BY_IPC, /* CUDA's older handles */

@@ -24,6 +24,7 @@ enum tti_log_level {
 #define TTI_LOG_SUBSYS_MAP(X) \
 	X(CORE, "core")       \
 	X(BOOT, "boot")       \
+	X(GPU, "gpu")         \
 	X(SHM, "shm")         \
 	X(TCP, "tcp")         \
 	X(COLL, "coll")       \
