@@ -5,11 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that are compared at a time. */
-#define STAGING_BYTES ((size_t)16 << 20)
-
-/* Element i of rank r is i % PERIOD + r: sums of 8 ranks are exact. */
-#define PERIOD 1021
+#include "vector.h"
 
 static const size_t sizes[] = {
 	8, 256, 4096, 65536, (size_t)1 << 20, (size_t)16 << 20, (size_t)128 << 20, (size_t)1 << 30
@@ -51,62 +47,17 @@ static void report_kind(struct rank *rank, const char *what, double figure, cons
 
 /* -- Results --------------------------------------------------------------------------- */
 
-static void make_values(float *values, size_t first, size_t n, float factor, float more)
-{
-	for (size_t i = 0; i < n; i++)
-		values[i] = (float)((first + i) % PERIOD) * factor + more;
-}
-
-static size_t piece_of(size_t nbytes, size_t at)
-{
-	return nbytes - at < STAGING_BYTES ? nbytes - at : STAGING_BYTES;
-}
-
-static void fill(const struct rank *rank, size_t nbytes)
-{
-	for (size_t at = 0; at < nbytes; at += STAGING_BYTES) {
-		make_values((float *)(void *)rank->staging, at / sizeof(float),
-			    piece_of(nbytes, at) / sizeof(float), 1, (float)rank->number);
-		CUDA(MemcpyAsync((char *)rank->input + at, rank->staging, piece_of(nbytes, at),
-				 CUDA_ANYWHERE, rank->stream));
-		CUDA(StreamSynchronize(rank->stream));
-	}
-	CUDA(MemsetAsync(rank->output, 0xff, nbytes, rank->stream));
-}
-
-static size_t count_wrong(const struct rank *rank, size_t nbytes)
-{
-	const int n = rank->job->n;
-	float *const want = malloc(STAGING_BYTES);
-	size_t nwrong = 0;
-
-	if (!want)
-		give_up("out of memory\n");
-	for (size_t at = 0; at < nbytes; at += STAGING_BYTES) {
-		const size_t count = piece_of(nbytes, at) / sizeof(float);
-		const float *got = (const float *)(const void *)rank->staging;
-
-		CUDA(MemcpyAsync(rank->staging, (char *)rank->output + at, piece_of(nbytes, at),
-				 CUDA_ANYWHERE, rank->stream));
-		make_values(want, at / sizeof(float), count, (float)n,
-			    (float)(n * (n - 1) / 2)); /* while the copy goes on */
-		CUDA(StreamSynchronize(rank->stream));
-		for (size_t i = 0; i < count; i++)
-			nwrong += got[i] != want[i];
-	}
-	free(want);
-	return nwrong;
-}
-
 static void verify(struct rank *rank, size_t nbytes)
 {
 	size_t nwrong;
 	char what[48];
 
-	fill(rank, nbytes);
+	vector_fill(rank->input, nbytes, rank->number, rank->staging, rank->stream);
+	CUDA(MemsetAsync(rank->output, 0xff, nbytes, rank->stream));
 	library.all_reduce(rank, nbytes);
 	CUDA(StreamSynchronize(rank->stream));
-	nwrong = count_wrong(rank, nbytes);
+	nwrong = vector_count_wrong(rank->output, nbytes, rank->job->n, 0, rank->staging,
+				    rank->stream);
 	(void)snprintf(what, sizeof(what), "%s, wrong", size_name(nbytes).text);
 	report_kind(rank, what, (double)nwrong, "elements");
 	rank->nwrong += nwrong;
@@ -266,12 +217,9 @@ static void *run(void *arg)
 	static char plain[] = "plain";
 	struct start *start = arg;
 	struct rank *rank = &start->rank;
-	void *staging;
-
 	CUDA(SetDevice(rank->device));
 	CUDA(StreamCreateWithFlags(&rank->stream, CUDA_NON_BLOCKING));
-	CUDA(MallocHost(&staging, STAGING_BYTES));
-	rank->staging = staging;
+	CUDA(MallocHost(&rank->staging, VECTOR_STAGING));
 	measure_init(rank);
 	for (int i = 0; i < (start->nkinds ? start->nkinds : 1); i++) {
 		rank->kind = start->nkinds ? start->kinds[i] : plain;
@@ -280,7 +228,7 @@ static void *run(void *arg)
 	}
 	measure_memory(rank);
 	library.destroy(rank);
-	CUDA(FreeHost(staging));
+	CUDA(FreeHost(rank->staging));
 	CUDA(StreamDestroy(rank->stream));
 	return NULL;
 }

@@ -35,7 +35,7 @@ struct rank {
 	const char *kind; /* of buffers */
 	cudaStream_t stream;
 	void *input, *output;
-	char *staging; /* pinned, STAGING_BYTES */
+	void *staging; /* vector.h */
 	size_t nwrong; /* elements of results so far */
 	void *library; /* this rank's communicator and what belongs to it */
 };

@@ -22,12 +22,16 @@ struct area {
 
 struct device_memory {
 	TTI_VEC(struct area) areas;
-	char *guarded, *alias; /* NULL: of the heap */
-	size_t used;
+	uint64_t guarded; /* 0: of the heap */
+	char *alias;
+	size_t nbytes, used;
+	bool is_lent;
 };
 
 /* The one that is guarded. */
 static struct device_memory *guarded;
+/* What guarded memory is made of; 0 bytes: of a file in memory. */
+static struct device_memory lent;
 
 static void fail(const char *what)
 {
@@ -43,16 +47,29 @@ static size_t aligned(size_t nbytes)
 static void map_twice(struct device_memory *memory)
 {
 	const int fd = memfd_create("tutti-test-device", MFD_CLOEXEC);
+	void *at;
 
 	if (fd < 0 || ftruncate(fd, (off_t)GUARDED_BYTES) != 0)
 		fail("memfd");
-	memory->guarded = mmap(NULL, GUARDED_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
+	at = mmap(NULL, GUARDED_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
 	memory->alias = mmap(NULL, GUARDED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory->guarded == MAP_FAILED || memory->alias == MAP_FAILED)
+	if (at == MAP_FAILED || memory->alias == MAP_FAILED)
 		fail("mmap");
 	close(fd);
-	memset(memory->alias, GAP_BYTE, GAP);
-	memory->used = GAP;
+	memory->guarded = (uintptr_t)at;
+	memory->nbytes = GUARDED_BYTES;
+}
+
+void device_memory_lend(uint64_t at, void *alias, size_t nbytes)
+{
+	lent = (struct device_memory){
+		.guarded = at, .alias = alias, .nbytes = nbytes, .is_lent = true
+	};
+}
+
+size_t device_memory_used(const struct device_memory *memory)
+{
+	return memory->used;
 }
 
 struct device_memory *device_memory_create(bool is_guarded)
@@ -61,10 +78,15 @@ struct device_memory *device_memory_create(bool is_guarded)
 
 	if (!memory || (is_guarded && guarded))
 		abort();
-	if (is_guarded) {
+	if (!is_guarded)
+		return memory;
+	if (lent.nbytes > 0)
+		*memory = lent;
+	else
 		map_twice(memory);
-		guarded = memory;
-	}
+	memset(memory->alias, GAP_BYTE, GAP);
+	memory->used = GAP;
+	guarded = memory;
 	return memory;
 }
 
@@ -74,11 +96,12 @@ void device_memory_free(struct device_memory *memory)
 		return;
 	for (size_t i = 0; i < memory->areas.n && !memory->guarded; i++)
 		free(memory->areas.at[i].at);
-	if (memory->guarded) {
-		munmap(memory->guarded, GUARDED_BYTES);
+	if (memory->guarded && !memory->is_lent) {
+		munmap((void *)(uintptr_t)memory->guarded, GUARDED_BYTES);
 		munmap(memory->alias, GUARDED_BYTES);
-		guarded = NULL;
 	}
+	if (memory->guarded)
+		guarded = NULL;
 	tti_vec_release(&memory->areas);
 	free(memory);
 }
@@ -96,11 +119,13 @@ uint64_t device_memory_alloc(struct device_memory *memory, size_t nbytes)
 	}
 	area.at = memory->alias + at;
 	memory->used += aligned(nbytes) + GAP;
-	if (memory->used > GUARDED_BYTES || !tti_vec_push(&memory->areas, area))
+	if (memory->used > memory->nbytes || !tti_vec_push(&memory->areas, area))
 		abort();
+	if (memory->is_lent)
+		memset(area.at, 0, nbytes);
 	/* From the last byte on. */
 	memset(area.at + nbytes, GAP_BYTE, memory->used - at - nbytes);
-	return (uintptr_t)memory->guarded + at;
+	return memory->guarded + at;
 }
 
 bool device_memory_is_clean(const struct device_memory *memory)
@@ -121,7 +146,7 @@ bool device_memory_is_clean(const struct device_memory *memory)
 
 void *device_memory_view(uint64_t address)
 {
-	const uint64_t offset = address - (uintptr_t)guarded->guarded;
+	const uint64_t offset = address - guarded->guarded;
 
 	if (offset >= guarded->used) {
 		fprintf(stderr, "%#llx is no address of a GPU\n", (unsigned long long)address);
