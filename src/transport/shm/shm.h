@@ -190,9 +190,6 @@ TUTTI_CHECKED tutti_status tti_shm_reach(const char *name, int *fd);
  * started, and where it is let in; 2: the administrator; 3: nobody; -1: there is no Yama. */
 int tti_shm_ptrace_scope(void);
 
-/* Whether the other end of a unix socket is this user. */
-bool tti_shm_is_same_user(int fd);
-
 /* shm_join.c: the way into the segment. */
 tutti_status tti_shm_join(struct tti_port *port, const struct tti_card *cards, uint64_t *domain);
 

@@ -37,10 +37,10 @@
 
 #include "boot/net/auth.h"
 #include "reduce/reduce.h"
-#include "transport/shm/memfd.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/fd_pass.h"
 #include "util/fork.h"
 #include "util/hash.h"
 #include "util/log.h"
@@ -126,7 +126,7 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	st = tti_auth_run(&auth, fd, deadline_ns, stop);
 	tti_auth_forget(&auth);
 	TTI_TRY(st);
-	TTI_TRY(tti_memfd_send(fd, &offer, sizeof(offer), port->seg.fd));
+	TTI_TRY(tti_fd_pass(fd, &offer, sizeof(offer), port->seg.fd));
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	if (atomic_load(&doorbell->probe) != tti_hash_mix(offer.nonce))
 		return tti_fail_quiet(TUTTI_EPROTO,
@@ -151,7 +151,7 @@ static tutti_status enter(struct tti_shm_port *port, int leader, int fd, int64_t
 	int memfd;
 
 	TTI_TRY(wait_fds(&offered, 1, deadline_ns, stop));
-	TTI_TRY(tti_memfd_recv(fd, &offer, sizeof(offer), &memfd));
+	TTI_TRY(tti_fd_take(fd, &offer, sizeof(offer), &memfd));
 	TTI_TRY(tti_shm_seg_adopt(&port->seg, memfd));
 	doorbell = tti_shm_seg_doorbell(&port->seg, port->self);
 	tti_shm_trial_run(port);
@@ -250,7 +250,7 @@ static tutti_status let_in(struct tti_shm_port *port, struct pending *pending, i
 		return TUTTI_OK;
 	if (fd < 0)
 		return tti_fail_quiet(TUTTI_ESYS, "accept: %m (see ulimit -n)");
-	if (!tti_shm_is_same_user(fd)) {
+	if (!tti_fd_is_same_user(fd)) {
 		tti_log(TTI_LOG_INFO, TTI_SHM, "dropped a connection of another user");
 		tti_fd_close(&fd);
 		return TUTTI_OK;

@@ -19,6 +19,7 @@
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"
+#include "util/fd_pass.h"
 #include "util/fork.h"
 #include "util/hash.h"
 #include "util/thread.h"
@@ -186,14 +187,6 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 	return TUTTI_OK;
 }
 
-bool tti_shm_is_same_user(int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == geteuid();
-}
-
 tutti_status tti_shm_reach(const char *name, int *fd)
 {
 	struct sockaddr_un address;
@@ -203,7 +196,7 @@ tutti_status tti_shm_reach(const char *name, int *fd)
 	if (*fd < 0)
 		return tti_fail_quiet(TUTTI_ESYS, "unix socket: %m (see ulimit -n)");
 	if (!connect(*fd, (struct sockaddr *)&address, len)) {
-		if (!tti_shm_is_same_user(*fd))
+		if (!tti_fd_is_same_user(*fd))
 			tti_fd_close(fd);
 		return TUTTI_OK;
 	}

@@ -21,6 +21,7 @@
 #include "transport/shm/memfd.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/fd_pass.h"
 #include "util/fork.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -80,7 +81,7 @@ static tutti_status pass_to(const struct tti_shm_process *to, const struct parce
 		return tti_fail_quiet(TUTTI_ESYS, "too many connections wait at its socket (see "
 						  "net.core.somaxconn)");
 	if (st == TUTTI_OK && fd >= 0)
-		st = tti_memfd_send(fd, parcel, sizeof(*parcel), file);
+		st = tti_fd_pass(fd, parcel, sizeof(*parcel), file);
 	tti_fd_close(&fd);
 	/* A rank that has left has no use for it. */
 	return st == TUTTI_EPEER ? TUTTI_OK : st;
@@ -250,7 +251,7 @@ static tutti_status take_one(struct tti_shm_port *port, int fd)
 {
 	struct parcel parcel;
 	int file;
-	tutti_status st = tti_memfd_recv(fd, &parcel, sizeof(parcel), &file);
+	tutti_status st = tti_fd_take(fd, &parcel, sizeof(parcel), &file);
 
 	if (st == TUTTI_AGAIN)
 		return st;
@@ -270,7 +271,7 @@ static tutti_status accept_all(struct tti_shm_port *port)
 			return TUTTI_OK;
 		if (fd < 0)
 			return tti_fail_quiet(TUTTI_ESYS, "accept: %m (see ulimit -n)");
-		if (!tti_shm_is_same_user(fd) || !tti_vec_grow(&port->senders)) {
+		if (!tti_fd_is_same_user(fd) || !tti_vec_grow(&port->senders)) {
 			tti_fd_close(&fd);
 			continue;
 		}

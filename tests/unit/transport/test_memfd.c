@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "transport/shm/memfd.h"
+#include "util/fd_pass.h"
 
 #define NBYTES 65536u
 #define WORD   UINT64_C(0x1122334455667788)
@@ -63,7 +64,7 @@ static void one_file_is_taken_and_no_other_stays_open(void **state)
 	before = next_number();
 	for (size_t n = 0; n <= 8; n++) {
 		send_files(pair[0], fds, n);
-		assert_int_equal(tti_memfd_recv(pair[1], &word, sizeof(word), &fd),
+		assert_int_equal(tti_fd_take(pair[1], &word, sizeof(word), &fd),
 				 n == 1 ? TUTTI_OK : TUTTI_EPROTO);
 		assert_int_equal(fd >= 0, n == 1);
 		if (n == 1) {
