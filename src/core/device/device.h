@@ -101,8 +101,9 @@ struct tti_device_room {
 
 /* A program in memory of the GPU. */
 struct tti_device_program {
-	const struct tti_executable *of;
-	struct tti_dev_program *flat; /* the same on the host */
+	const struct tti_executable *of; /* NULL: forgotten */
+	int users;                       /* kernels that may run it */
+	struct tti_dev_program *flat;    /* the same on the host */
 	uint64_t at;
 	const int32_t *peers; /* [npeers]: that it talks to, each once */
 	int npeers;
@@ -184,13 +185,16 @@ void tti_device_connect(struct tti_device_need *needs, int n);
 
 /* -- What calls need ------------------------------------------------------------------ */
 
-/* The program of an executable in memory of the GPU, made at its first use. It stays until
- * tti_device_forget(), or, if is_captured, until the end. */
+/* The program of an executable in memory of the GPU, made at its first use, with one user more. It
+ * stays until the executable is forgotten and no user is left, or, if is_captured, until the end. */
 TUTTI_CHECKED tutti_status tti_device_program(struct tti_device *device,
 					      const struct tti_executable *of,
 					      const struct tti_compiled *compiled,
 					      struct tti_device_program **out);
-/* The executable is about to be freed; no kernel runs its program any more. */
+/* One user less: its kernel has ended. */
+void tti_device_program_drop(struct tti_device *device, struct tti_device_program *program);
+/* The executable is about to be freed, and another may get its address. Kernels that run its program
+ * go on. NULL and unknown ones are fine. */
 void tti_device_forget(struct tti_device *device, const struct tti_executable *of);
 
 /* Scratch of so many bytes at least. The one before stays until the end, since kernels or graphs may
