@@ -204,7 +204,9 @@ struct tti_dev_call {
 	int32_t type_size;
 	int32_t divisor; /* of AVG: of an operation that is final; else 0 */
 	int32_t has_scalar;
-	int32_t words;       /* messages go as words */
+	/* Messages go as words. Of a memory program never: its messages also say that memory was
+	 * written, and words say nothing but themselves. */
+	int32_t words;
 	int32_t is_large;    /* results go past the caches */
 	uint32_t part_bytes; /* of scratch: tti_dev_part_bytes() of slice */
 };

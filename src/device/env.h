@@ -17,7 +17,7 @@ struct tti_dev_env {
 	const struct tti_dev_call *call;
 	const struct tti_dev_program *prog;
 	const struct tti_dev_operation *operation;
-	const int32_t *queue_of, *lane_of;
+	const int32_t *queue_of, *lane_of, *peer_of;
 	struct tti_dev_lane *lane;            /* [2 * n], of this block */
 	const struct tti_dev_extent *extents; /* NULL: all chunks are alike */
 	struct tti_dev_end *src, *dst;        /* of the operation that runs */

@@ -247,13 +247,13 @@ TTI_DEV_FN void tti_dev_place(const struct tti_dev_env *env, struct tti_dev_act 
 
 	act->from = tti_dev_address_of(env, op->from, op, &act->piece, data_block);
 	act->to = tti_dev_address_of(env, op->to, op, &act->piece, data_block);
-	act->own = op->from == TTI_PLACE_NONE ? op->nin : op->local_at;
-	act->nsrc = op->nin + (op->from != TTI_PLACE_NONE);
+	act->own = op->from == TTI_PLACE_NONE ? op->nin + op->nget : op->local_at;
+	act->nsrc = op->nin + op->nget + (op->from != TTI_PLACE_NONE);
 	act->multiplies = env->call->has_scalar && op->from == TTI_PLACE_INPUT;
 	/* In place a value may be where it belongs. */
 	writes = op->to != TTI_PLACE_NONE &&
-		 (op->nin > 0 || act->multiplies || act->from != act->to);
-	act->ndst = op->nout + writes;
+		 (op->nin > 0 || op->nget > 0 || act->multiplies || act->from != act->to);
+	act->ndst = op->nout + op->nput + writes;
 }
 
 TTI_DEV_FN void tti_dev_find(struct tti_dev_env *env, const struct tti_dev_act *act)
@@ -391,6 +391,8 @@ TTI_DEV_FN int tti_dev_run_rounds(struct tti_dev_env *env)
 	return 1;
 }
 
+#include "device/run_memory.h"
+
 /* What this thread works on; of the world nothing changes. */
 TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_call *call,
 			      uint32_t noperands)
@@ -404,6 +406,7 @@ TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_call
 	env->operation = (const struct tti_dev_operation *)(base + prog->operations);
 	env->queue_of = (const int32_t *)(base + prog->queue_of);
 	env->lane_of = (const int32_t *)(base + prog->lane_of);
+	env->peer_of = (const int32_t *)(base + prog->peer_of);
 	env->lane = TTI_DEV_AT(&env->world, struct tti_dev_lane, call->lanes) +
 		    (uint64_t)env->block * 2 * (uint64_t)prog->n;
 	env->extents = call->extents
@@ -416,6 +419,24 @@ TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_call
 	env->splits = prog->nqueues > 0 && env->lane[env->lane_of[0]].nslots < 2;
 	env->gave_up = 0;
 	env->index = env->round = 0;
+}
+
+/* 0: the call ends early. */
+TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env, const struct tti_dev_call *call,
+				uint32_t noperands)
+{
+	uint32_t refused = 0;
+
+	tti_dev_begin(env, call, noperands);
+	if (!env->prog->is_memory)
+		return tti_dev_run_rounds(env);
+	if (!tti_dev_meet(env, &refused))
+		return 0;
+	if (!refused)
+		return tti_dev_run_memory(env);
+	tti_dev_begin(env, TTI_DEV_AT(&env->world, const struct tti_dev_call, call->fallback),
+		      noperands);
+	return tti_dev_run_rounds(env);
 }
 
 /* A block has ended: the last one of its rank says so. By one thread. */
@@ -455,8 +476,7 @@ TTI_DEV_FN void tti_dev_run(struct tti_dev_env *env, const struct tti_dev_launch
 		shared->chosen[0] = shared->chosen[1] = shared->chosen[2] = 0;
 	}
 	tti_dev_barrier(&env->world);
-	tti_dev_begin(env, call, launch->noperands);
-	if (!tti_dev_run_rounds(env))
+	if (!tti_dev_run_call(env, call, launch->noperands))
 		result = tti_dev_load_shared(&shared->verdict);
 	/* All threads have posted what they had to. */
 	tti_dev_barrier(&env->world);
