@@ -25,10 +25,9 @@ struct trial_config {
 	/* Of memory programs: some ranks say that their buffers cannot be addressed, and all run
 	 * another algorithm of the collective in the end. */
 	bool refuses;
-	/* Whether all calls have this type, and reduce in this way; else each has its own. */
-	bool is_given;
-	tutti_type type;
-	int op; /* as of numbers.h, not the user's */
+	/* 1 and up: call `at` has the type and the operator of trial_pair(pair + at); 0: each its
+	 * own. */
+	int pair;
 	/* No operator of the user's is drawn, and inputs are any bits. So what comes out of a
 	 * reduction depends on the order, and is what the engine makes of it. */
 	bool has_any_bits;
@@ -86,6 +85,10 @@ bool trial_run(struct trial *trial);
 /* The same by the engine's way for short calls, each call that is short enough for it, twice as
  * the same kept call. */
 bool trial_run_short(struct trial *trial);
+
+/* Every type with every operator that it has, and pre-multiplied sums, one after the other and from
+ * the beginning again; how many there are. */
+int trial_pair(int index, tutti_type *type, int *op);
 
 /* Draw a call, with its buffers, for the programs that are bound; trial_init() does so. */
 void trial_make_call(struct trial *trial, struct trial_call *call, uint64_t *random);

@@ -56,6 +56,43 @@ static int draw_op(const struct trial_config *config, tutti_type type, uint64_t 
 	return numbers_op_for(type, op < TUTTI_OP_COUNT ? (int)op : others[op - TUTTI_OP_COUNT]);
 }
 
+static int nops_of(tutti_type type)
+{
+	int n = 1; /* the pre-multiplied sum */
+
+	for (int op = 0; op < TUTTI_OP_COUNT; op++)
+		n += tutti_op_takes((tutti_op)op, type);
+	return n;
+}
+
+int trial_pair(int index, tutti_type *type, int *op)
+{
+	int all = 0;
+
+	for (int i = 0; i < TUTTI_TYPE_COUNT; i++)
+		all += nops_of((tutti_type)i);
+	index %= all;
+	for (*type = (tutti_type)0; index >= nops_of(*type); *type = (tutti_type)(*type + 1))
+		index -= nops_of(*type);
+	for (*op = 0; *op < TUTTI_OP_COUNT; ++*op)
+		if (tutti_op_takes((tutti_op)*op, *type) && index-- == 0)
+			return all;
+	*op = NUMBERS_PREMUL;
+	return all;
+}
+
+static void give_pair(const struct trial *trial, struct trial_call *call)
+{
+	const struct tti_algorithm *algo = trial->config.algo;
+
+	if (trial->config.pair == 0)
+		return;
+	trial_pair(trial->config.pair + (int)(call - trial->call), &call->type, &call->op);
+	if (!tti_collective_reduces(algo->coll) ||
+	    (algo->needs_memory && call->op == NUMBERS_PREMUL))
+		call->op = TUTTI_SUM;
+}
+
 /* From nothing to about 20 blocks; of long ones fewer. */
 static size_t draw_count(size_t slice, uint64_t *random)
 {
@@ -106,11 +143,10 @@ static void draw_call(const struct trial *trial, struct trial_call *call, uint64
 	const size_t parts = (size_t)trial->nchunks / rows;
 	size_t size;
 
-	call->type = trial->config.is_given ? trial->config.type
-					    : (tutti_type)draw(random, TUTTI_TYPE_COUNT);
-	call->op = !tti_collective_reduces(coll) ? TUTTI_SUM
-		   : trial->config.is_given      ? trial->config.op
-						 : draw_op(&trial->config, call->type, random);
+	call->type = (tutti_type)draw(random, TUTTI_TYPE_COUNT);
+	call->op = tti_collective_reduces(coll) ? draw_op(&trial->config, call->type, random)
+						: TUTTI_SUM;
+	give_pair(trial, call);
 	size = tutti_type_size(call->type);
 	call->slice_bytes = draw(random, 3) ? size * (1 + draw(random, 32)) : slot_bytes;
 	if (call->slice_bytes > slot_bytes)
