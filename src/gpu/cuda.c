@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gpu/cuda_impl.h"
+#include "gpu/fd_offer.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
@@ -25,7 +26,7 @@ void tti_gpu_held(struct tti_gpu_held *out)
 		.gpus = atomic_load(&tti_gpu_counts.gpus),
 		.memories = atomic_load(&tti_gpu_counts.memories),
 		.maps = atomic_load(&tti_gpu_counts.maps),
-		.fds = atomic_load(&tti_gpu_counts.fds),
+		.fds = atomic_load(&tti_gpu_counts.fds) + tti_fd_offer_files(),
 		.pinned = atomic_load(&tti_gpu_counts.pinned),
 		.streams = atomic_load(&tti_gpu_counts.streams),
 		.events = atomic_load(&tti_gpu_counts.events),

@@ -142,10 +142,12 @@ enum {
 	TTI_CUDA_POINTER_ID = 7,             /* uint64_t */
 	TTI_CUDA_POINTER_IS_MANAGED = 8,     /* unsigned */
 	TTI_CUDA_POINTER_ORDINAL = 9,        /* int */
-	TTI_CUDA_POINTER_HAS_IPC = 10,       /* bool of one byte */
+	TTI_CUDA_POINTER_HAS_IPC = 10,       /* unsigned */
 	TTI_CUDA_POINTER_BASE = 11,          /* uint64_t */
 	TTI_CUDA_POINTER_NBYTES = 12,        /* size_t */
 	TTI_CUDA_POINTER_HANDLES = 14,       /* uint64_t: TTI_CUDA_HANDLE_FD, or-ed */
+	TTI_CUDA_POINTER_MAP_NBYTES = 18,    /* size_t */
+	TTI_CUDA_POINTER_MAP_BASE = 19,      /* uint64_t */
 
 	TTI_CUDA_MEMORY_HOST = 1,
 	TTI_CUDA_MEMORY_DEVICE = 2,

@@ -57,6 +57,7 @@ struct tti_gpu_memory {
 	size_t nbytes;
 	enum tti_gpu_share share;
 	bool is_local; /* imported, of this process */
+	bool is_far;   /* imported, of another host of the NVLink domain */
 };
 
 /* Memory of so many bytes at least, zeroed. */
