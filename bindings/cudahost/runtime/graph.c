@@ -329,7 +329,9 @@ int tti_cudaGraphLaunch(bool per_thread, tti_cu_exec exec, tti_cu_stream handle)
 
 	if (!stream)
 		return error;
-	error = tti_cuda_exec_launch(exec, stream);
+	error = tti_cuda_device_failure(tti_cuda_stream_device(stream));
+	if (!error)
+		error = tti_cuda_exec_launch(exec, stream);
 	if (!error)
 		tti_cudart_objects_launched(exec, stream);
 	return error;

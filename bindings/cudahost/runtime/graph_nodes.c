@@ -342,11 +342,8 @@ int tti_cudaGraphMemsetNodeGetParams(tti_cu_node node, struct tti_cu_memset_node
 
 int tti_cudaGraphKernelNodeGetParams(tti_cu_node node, struct tti_cu_kernel_node *out)
 {
-	const struct tti_cu_kernel_node *kernel = tti_cudart_node_kernel(node);
-
-	if (!kernel || !out)
+	if (!out || !tti_cudart_node_kernel(node, out))
 		return no_such_node("cudaGraphKernelNodeGetParams", out);
-	*out = *kernel;
 	return 0;
 }
 

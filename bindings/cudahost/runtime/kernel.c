@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of kernels: what programs register, by function of the host and by handle.
+/* The table of kernels: what programs register, by function of the host and by handle. What can run
+ * is the engine's.
  *
  * Owner: kernels are of the module that registered them, until it is unregistered; those of
  * tti_cuda_kernel_register() stay.
@@ -25,11 +26,7 @@ struct entry {
 struct tti_cudart_kernel {
 	struct tti_cudart_kernel *next; /* of the module */
 	struct entry by_function, by_handle;
-	const char *name; /* the module's; NULL: own_name */
-	char *own_name;
-	tti_cuda_kernel_fn run;
-	size_t *arg_bytes;
-	size_t nargs;
+	const char *name; /* the module's, or the engine's */
 };
 
 struct module {
@@ -179,8 +176,6 @@ void __cudaUnregisterFatBinary(void **handle)
 		module->kernels = kernel->next;
 		take_out(&kernel->by_function);
 		take_out(&kernel->by_handle);
-		free(kernel->own_name);
-		free(kernel->arg_bytes);
 		free(kernel);
 	}
 	(void)pthread_mutex_unlock(&table.lock);
@@ -212,62 +207,37 @@ void *__cudaRegisterUnifiedTable(void **module, void *unified)
 	return NULL;
 }
 
-/* Let a kernel run by `run`. Under the lock. */
-static bool make_runnable(struct tti_cudart_kernel *kernel, const char *name,
-			  tti_cuda_kernel_fn run, const size_t *arg_bytes, size_t nargs)
-{
-	size_t *copy = malloc(nargs * sizeof(*copy) + 1);
-	char *own = kernel->name || kernel->own_name ? NULL : strdup(name ? name : "?");
-
-	if (!copy || (!own && !kernel->name && !kernel->own_name)) {
-		free(copy);
-		free(own);
-		return false;
-	}
-	if (nargs)
-		memcpy(copy, arg_bytes, nargs * sizeof(*copy));
-	if (own)
-		kernel->own_name = own;
-	free(kernel->arg_bytes);
-	kernel->arg_bytes = copy;
-	kernel->nargs = nargs;
-	kernel->run = run;
-	return true;
-}
-
 int tti_cuda_kernel_register(const void *function, const char *name, tti_cuda_kernel_fn run,
 			     const size_t *arg_bytes, size_t nargs)
 {
-	struct tti_cudart_kernel *kernel;
-	bool done;
-
-	if (!function || !run || (nargs && !arg_bytes))
-		return tti_cudart_leave(
-			tti_cudart_null("tti_cuda_kernel_register", !function ? "kernel"
-								    : !run ? "function that runs it"
-									   : "sizes"));
-	(void)pthread_mutex_lock(&table.lock);
-	kernel = find(function);
-	if (!kernel)
-		kernel = add(function, NULL);
-	done = kernel && make_runnable(kernel, name, run, arg_bytes, nargs);
-	(void)pthread_mutex_unlock(&table.lock);
-	if (!done)
-		no_memory("tti_cuda_kernel_register");
-	return done ? 0 : TTI_CUDA_ENOMEM;
+	return tti_cudart_leave(tti_cuda_runnable_add("tti_cuda_kernel_register", function, name,
+						      run, arg_bytes, nargs));
 }
 
 /* -- Finding ------------------------------------------------------------------------------ */
 
-bool tti_cudart_kernel_find(const void *function, struct tti_cudart_runnable *out)
+/* Under the lock. One that no module has is there from when it is first looked for. NULL: it is not
+ * known, or there is no memory. */
+static struct tti_cudart_kernel *find_any(const void *function)
+{
+	struct tti_cudart_kernel *kernel = find(function);
+	const struct tti_cuda_runnable *runs;
+
+	if (kernel || !function)
+		return kernel;
+	runs = tti_cuda_runnable_find(function, NULL);
+	return runs ? add(function, runs->name) : NULL;
+}
+
+bool tti_cudart_kernel_find(const void *function, const struct tti_cuda_runnable **out)
 {
 	const struct tti_cudart_kernel *kernel;
 
+	*out = NULL;
 	(void)pthread_mutex_lock(&table.lock);
-	kernel = find(function);
+	kernel = find_any(function);
 	if (kernel)
-		*out = (struct tti_cudart_runnable){ kernel->run, kernel->arg_bytes,
-						     kernel->nargs };
+		*out = tti_cuda_runnable_find(kernel->by_function.key, kernel->name);
 	(void)pthread_mutex_unlock(&table.lock);
 	return kernel;
 }
@@ -297,16 +267,13 @@ static char *demangle(const char *name)
 static char *name_of(const void *function)
 {
 	const struct tti_cudart_kernel *kernel;
-	const char *known = NULL;
 	char *name = NULL, *text;
 	Dl_info at;
 
 	(void)pthread_mutex_lock(&table.lock);
-	kernel = find(function);
-	if (kernel)
-		known = kernel->name ? kernel->name : kernel->own_name;
-	if (known)
-		name = strdup(known);
+	kernel = find_any(function);
+	if (kernel && kernel->name)
+		name = strdup(kernel->name);
 	(void)pthread_mutex_unlock(&table.lock);
 	if (!name && dladdr(function, &at) && at.dli_sname)
 		name = strdup(at.dli_sname);
@@ -336,7 +303,7 @@ static int get_handle(const char *caller, tti_cu_kernel *out, const void *functi
 	if (!out || !function)
 		return tti_cudart_null(caller, out ? "kernel" : "place for the handle");
 	(void)pthread_mutex_lock(&table.lock);
-	*out = find(function);
+	*out = find_any(function);
 	(void)pthread_mutex_unlock(&table.lock);
 	return *out ? 0 : tti_cudart_kernel_refuse(caller, function, true);
 }
@@ -365,9 +332,9 @@ int tti_cudaFuncGetName(const char **out, const void *function)
 		return tti_cudart_null("cudaFuncGetName", "place for the name");
 	*out = NULL;
 	(void)pthread_mutex_lock(&table.lock);
-	kernel = find(function);
+	kernel = find_any(function);
 	if (kernel)
-		*out = kernel->name ? kernel->name : kernel->own_name;
+		*out = kernel->name;
 	(void)pthread_mutex_unlock(&table.lock);
 	return *out ? 0 : tti_cudart_kernel_refuse("cudaFuncGetName", function, true);
 }

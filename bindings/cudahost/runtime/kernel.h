@@ -3,17 +3,12 @@
 #ifndef TUTTI_CUDAHOST_RUNTIME_KERNEL_H
 #define TUTTI_CUDAHOST_RUNTIME_KERNEL_H
 
+#include "engine/launch.h"
 #include "runtime/runtime.h"
 
-/* What a launch needs of a kernel. */
-struct tti_cudart_runnable {
-	tti_cuda_kernel_fn run; /* NULL: it cannot run on the host */
-	const size_t *arg_bytes;
-	size_t nargs;
-};
-
-/* By the host's function or by a handle of __cudaGetKernel(). false: it is not known. */
-bool tti_cudart_kernel_find(const void *function, struct tti_cudart_runnable *out);
+/* By the host's function or by a handle of __cudaGetKernel(). false: it is not known. *out is what
+ * runs it, and NULL if it cannot run on the host. */
+bool tti_cudart_kernel_find(const void *function, const struct tti_cuda_runnable **out);
 
 /* EFUNCTION with a text that names the kernel. `is_told`: the program gets the error by this
  * call. */

@@ -1,102 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launches of kernels, and what programs ask about them before. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/facts.h"
 #include "engine/kernel.h"
+#include "engine/launch.h"
 #include "runtime/kernel.h"
 
 /* -- Jobs --------------------------------------------------------------------------------- */
 
-/* The argument of the job begins with what cudaGraphKernelNodeGetParams() gives. */
-struct launch {
-	struct tti_cu_kernel_node node;
-	tti_cuda_kernel_fn run;
-	void *args[]; /* behind them, the arguments */
-};
-
-static int run_kernel(void *arg)
-{
-	struct launch *launch = arg;
-	const struct tti_cu_dim3 *grid = &launch->node.grid, *block = &launch->node.block;
-	int error;
-
-	tti_cuda_host_begin();
-	error = launch->run(launch->args, (const unsigned[]){ grid->x, grid->y, grid->z },
-			    (const unsigned[]){ block->x, block->y, block->z },
-			    launch->node.shared_bytes);
-	tti_cuda_host_end();
-	return error;
-}
-
-static bool is_dim_good(const struct tti_cu_dim3 *dim, unsigned x, unsigned y, unsigned z)
-{
-	return dim->x >= 1 && dim->x <= x && dim->y >= 1 && dim->y <= y && dim->z >= 1 &&
-	       dim->z <= z;
-}
-
-static int check_size(const char *caller, const struct tti_cu_kernel_node *node)
-{
-	const struct tti_cu_dim3 *grid = &node->grid, *block = &node->block;
-
-	if (is_dim_good(grid, 2147483647, 65535, 65535) && is_dim_good(block, 1024, 1024, 64) &&
-	    block->x * block->y * block->z <= 1024)
-		return 0;
-	return tti_cuda_fail(TTI_cudaErrorInvalidConfiguration,
-			     "%s(): a grid of %u x %u x %u blocks of %u x %u x %u threads: pass at "
-			     "least 1 of each, and at most 1024 threads",
-			     caller, grid->x, grid->y, grid->z, block->x, block->y, block->z);
-}
-
-/* Each argument at a multiple of 16. */
-static size_t padded(size_t nbytes)
-{
-	return (nbytes + 15) / 16 * 16;
-}
-
 int tti_cudart_kernel_job(const char *caller, const struct tti_cu_kernel_node *node, bool is_told,
 			  struct tti_cuda_job *out)
 {
-	struct tti_cudart_runnable kernel = { 0 };
-	struct launch *launch;
-	size_t nbytes = 0, head;
-	int error;
+	const struct tti_cuda_runnable *kernel;
 
-	if (!tti_cudart_kernel_find(node->function, &kernel) || !kernel.run)
+	if (!tti_cudart_kernel_find(node->function, &kernel) || !kernel)
 		return tti_cudart_kernel_refuse(caller, node->function, is_told);
-	error = check_size(caller, node);
-	if (error)
-		return error;
-	if (kernel.nargs && !node->args)
-		return tti_cudart_null(caller, "list of arguments");
-	head = padded(sizeof(*launch) + kernel.nargs * sizeof(launch->args[0]));
-	for (size_t at = 0; at < kernel.nargs; at++)
-		nbytes += padded(kernel.arg_bytes[at]);
-	launch = calloc(1, head + nbytes);
-	if (!launch)
-		return tti_cuda_fail(TTI_CUDA_ENOMEM, "%s(): no memory for %zu bytes of arguments",
-				     caller, nbytes);
-	launch->node = *node;
-	launch->node.args = launch->args;
-	launch->node.extra = NULL;
-	launch->run = kernel.run;
-	nbytes = 0;
-	for (size_t at = 0; at < kernel.nargs; at++) {
-		launch->args[at] = (char *)launch + head + nbytes;
-		memcpy(launch->args[at], node->args[at], kernel.arg_bytes[at]);
-		nbytes += padded(kernel.arg_bytes[at]);
-	}
-	*out = (struct tti_cuda_job){ run_kernel, free, launch, TTI_CUDA_NODE_KERNEL, NULL };
-	return 0;
+	return tti_cuda_launch_job(caller,
+				   &(struct tti_cuda_launch){
+					   .kernel = kernel,
+					   .function = node->function,
+					   .grid = { node->grid.x, node->grid.y, node->grid.z },
+					   .block = { node->block.x, node->block.y, node->block.z },
+					   .shared_bytes = node->shared_bytes,
+					   .args = node->args,
+				   },
+				   TTI_cudaErrorInvalidConfiguration, out);
 }
 
-const struct tti_cu_kernel_node *tti_cudart_node_kernel(const struct tti_cuda_node *node)
+bool tti_cudart_node_kernel(const struct tti_cuda_node *node, struct tti_cu_kernel_node *out)
 {
-	const struct launch *launch =
-		tti_cuda_node_kind(node) == TTI_CUDA_NODE_KERNEL ? tti_cuda_node_arg(node) : NULL;
+	const struct tti_cuda_launch *launch = tti_cuda_node_launch(node);
 
-	return launch ? &launch->node : NULL;
+	if (!launch)
+		return false;
+	*out = (struct tti_cu_kernel_node){
+		.function = (void *)(uintptr_t)launch->function,
+		.grid = { launch->grid[0], launch->grid[1], launch->grid[2] },
+		.block = { launch->block[0], launch->block[1], launch->block[2] },
+		.shared_bytes = launch->shared_bytes,
+		.args = launch->args,
+	};
+	return true;
 }
 
 /* -- Launches ----------------------------------------------------------------------------- */
@@ -110,7 +54,9 @@ static int launch(const char *caller, bool per_thread, const struct tti_cu_kerne
 	*out = tti_cuda_stream_get(handle, per_thread, &error);
 	if (!*out)
 		return error;
-	error = tti_cudart_kernel_job(caller, node, is_told, &job);
+	error = tti_cuda_device_failure(tti_cuda_stream_device(*out));
+	if (!error)
+		error = tti_cudart_kernel_job(caller, node, is_told, &job);
 	return error ? error : tti_cuda_stream_push(*out, &job);
 }
 
@@ -141,9 +87,9 @@ int tti___cudaLaunchKernel(bool per_thread, tti_cu_kernel kernel, struct tti_cu_
 /* Its blocks wait for each other, and blocks run one after the other here. */
 static int refuse_cooperative(const char *caller, const void *function)
 {
-	struct tti_cudart_runnable kernel = { 0 };
+	const struct tti_cuda_runnable *kernel;
 
-	if (!tti_cudart_kernel_find(function, &kernel) || !kernel.run)
+	if (!tti_cudart_kernel_find(function, &kernel) || !kernel)
 		return tti_cudart_kernel_refuse(caller, function, true);
 	return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
 			     "%s(): blocks that wait for each other, or clusters, are not there on "
@@ -251,13 +197,13 @@ int __cudaPopCallConfiguration(struct tti_cu_dim3 *grid, struct tti_cu_dim3 *blo
 
 /* -- What kernels need -------------------------------------------------------------------- */
 
-enum { THREADS_MOST = 1024, SHARED_MOST = 49152, SHARED_RESERVED = 1024, BLOCKS_MOST = 32 };
+enum { BLOCKS_MOST = 32 };
 
 static int check_kernel(const char *caller, const void *function, bool must_run)
 {
-	struct tti_cudart_runnable kernel = { 0 };
+	const struct tti_cuda_runnable *kernel;
 
-	if (tti_cudart_kernel_find(function, &kernel) && (kernel.run || !must_run))
+	if (tti_cudart_kernel_find(function, &kernel) && (kernel || !must_run))
 		return 0;
 	return tti_cudart_kernel_refuse(caller, function, true);
 }
@@ -271,10 +217,10 @@ int tti_cudaFuncGetAttributes(struct tti_cu_function_attributes *out, const void
 	if (!out)
 		return tti_cudart_null("cudaFuncGetAttributes", "place for the attributes");
 	*out = (struct tti_cu_function_attributes){
-		.threads_most = THREADS_MOST,
+		.threads_most = TTI_CUDA_THREADS_MOST,
 		.ptx_version = 90,
 		.binary_version = 90,
-		.dynamic_shared_most = SHARED_MOST,
+		.dynamic_shared_most = TTI_CUDA_SHARED_MOST,
 		.carveout = -1,
 	};
 	return 0;
@@ -313,22 +259,15 @@ static int occupancy(const char *caller, int *out, const void *function, int thr
 		     size_t shared_bytes)
 {
 	const int error = check_kernel(caller, function, false);
-	int shared_per_device = 0, threads_per_device = 0;
-	size_t most;
 
 	if (error)
 		return error;
-	if (!out || threads < 1 || threads > THREADS_MOST)
+	if (!out || threads < 1 || threads > TTI_CUDA_THREADS_MOST)
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "%s(): blocks of %d threads, answer at %p: pass 1 to %d, and "
 				     "an address",
-				     caller, threads, (void *)out, THREADS_MOST);
-	(void)tti_cuda_facts_attribute(81, tti_cuda_device_current(), &shared_per_device);
-	(void)tti_cuda_facts_attribute(39, tti_cuda_device_current(), &threads_per_device);
-	most = (size_t)shared_per_device / (shared_bytes + SHARED_RESERVED);
-	if (most > (size_t)(threads_per_device / threads))
-		most = (size_t)(threads_per_device / threads);
-	*out = most < BLOCKS_MOST ? (int)most : BLOCKS_MOST;
+				     caller, threads, (void *)out, TTI_CUDA_THREADS_MOST);
+	*out = tti_cuda_launch_occupancy(tti_cuda_device_current(), threads, shared_bytes);
 	return 0;
 }
 
@@ -357,20 +296,16 @@ int tti_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *out, const void *funct
 {
 	const char *const caller = "cudaOccupancyAvailableDynamicSMemPerBlock";
 	const int error = check_kernel(caller, function, false);
-	int shared_per_device = 0;
-	size_t each;
 
 	if (error)
 		return error;
-	if (!out || nblocks < 1 || nblocks > BLOCKS_MOST || threads < 1 || threads > THREADS_MOST)
+	if (!out || nblocks < 1 || nblocks > BLOCKS_MOST || threads < 1 ||
+	    threads > TTI_CUDA_THREADS_MOST)
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "%s(): %d blocks of %d threads, answer at %p: pass 1 to %d "
 				     "blocks of 1 to %d, and an address",
 				     caller, nblocks, threads, (void *)out, BLOCKS_MOST,
-				     THREADS_MOST);
-	(void)tti_cuda_facts_attribute(81, tti_cuda_device_current(), &shared_per_device);
-	each = (size_t)(shared_per_device / nblocks);
-	each = each > SHARED_RESERVED ? each - SHARED_RESERVED : 0;
-	*out = each < SHARED_MOST ? each : SHARED_MOST;
+				     TTI_CUDA_THREADS_MOST);
+	*out = tti_cuda_launch_shared(tti_cuda_device_current(), nblocks);
 	return 0;
 }

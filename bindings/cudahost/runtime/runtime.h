@@ -18,6 +18,7 @@
 #include "engine/memory.h"
 #include "engine/pool.h"
 #include "engine/stream.h"
+#include "host_abi.h"
 
 #define TTI_API __attribute__((visibility("default")))
 
@@ -104,16 +105,8 @@ int tti_cudart_copy3d(const char *function, const struct tti_cu_copy3d *from,
 int tti_cudart_kernel_job(const char *caller, const struct tti_cu_kernel_node *launch, bool is_told,
 			  struct tti_cuda_job *out);
 
-/* Make a kernel runnable: run() gets the addresses of its arguments, of which there are `nargs`,
- * and the size of each. It runs all blocks of the grid. A kernel that was registered by the
- * program keeps its name; another gets `name`. EINVAL, ENOMEM. */
-typedef int (*tti_cuda_kernel_fn)(void **args, const unsigned grid[3], const unsigned block[3],
-				  size_t shared_bytes);
-TTI_API int tti_cuda_kernel_register(const void *function, const char *name, tti_cuda_kernel_fn run,
-				     const size_t *arg_bytes, size_t nargs);
-
-/* What a node launches, or NULL. */
-const struct tti_cu_kernel_node *tti_cudart_node_kernel(const struct tti_cuda_node *node);
+/* What a node launches. false: it is of another kind. */
+bool tti_cudart_node_kernel(const struct tti_cuda_node *node, struct tti_cu_kernel_node *out);
 
 /* -- Graphs ------------------------------------------------------------------------------- */
 
