@@ -15,6 +15,7 @@
 #include "engine/copy.h"
 #include "engine/device.h"
 #include "engine/graph.h"
+#include "engine/launch.h"
 
 static inline CUresult tti_driver_result(int rc)
 {
@@ -60,8 +61,13 @@ int tti_driver_device_of(CUcontext context, int *out);
 /* The stream of a handle. The default streams need a context. */
 int tti_driver_stream(CUstream handle, struct tti_cuda_stream **out);
 
-/* The error that a kernel cannot run, which names it: `function`, or if that is NULL, `other`. */
-int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller);
+/* What runs `function`, or if that is NULL, `other`. An error that names the kernel if it cannot run
+ * on the host. */
+int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller,
+		      const struct tti_cuda_runnable **out);
+/* A launch as a node describes it. */
+int tti_driver_launch_job(const CUDA_KERNEL_NODE_PARAMS *params, const char *caller,
+			  struct tti_cuda_job *out);
 
 /* A box as the driver's copies describe it. */
 int tti_driver_box(const CUDA_MEMCPY3D *copy, struct tti_cuda_copy *out);

@@ -82,6 +82,8 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 
 	if (!bad)
 		bad = tti_driver_stream(handle, &stream);
+	if (!bad)
+		bad = tti_cuda_device_failure(tti_cuda_stream_device(stream));
 	return tti_driver_result(bad ? bad : tti_cuda_exec_launch(tti_driver_exec(exec), stream));
 }
 
