@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Modules and libraries of kernels, and launches. Code of a GPU cannot run here. It can be loaded,
- * and what is asked for by name has a handle, so that programs begin; a launch is an error that
- * names the kernel. The code is not read: any name is found.
+/* Modules and libraries of kernels. Code of a GPU cannot run here. It can be loaded, and what is
+ * asked for by name has a handle, so that programs begin. The code is not read: any name is found,
+ * and runs if tti_cuda_kernel_register() has it. A launch of another is an error that names it.
  *
  * A library is a module, and a kernel of a library is a function, as CUDA lets both be passed. */
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "driver/driver.h"
 #include "engine/kernel.h"
+#include "engine/launch.h"
 
 struct function {
 	struct function *next;
@@ -368,81 +369,18 @@ CUresult cuFuncLoad(CUfunction function)
 	return tti_driver_result(begin_function(function, function, __func__, &f));
 }
 
-/* -- Launches ------------------------------------------------------------------------------ */
-
-int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller)
+int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller,
+		      const struct tti_cuda_runnable **out)
 {
 	struct function *f;
 	const int bad = find_function(function ? function : other, &f);
 
 	if (bad)
 		return bad;
+	*out = tti_cuda_runnable_find(NULL, f->name);
+	if (*out)
+		return TTI_CUDA_OK;
 	/* The runtime's number for it, 98, is none of the driver's. */
 	tti_cuda_kernel_missed(f->name, caller);
 	return CUDA_ERROR_NO_BINARY_FOR_GPU;
-}
-
-static CUresult launch(CUfunction function, CUstream handle, const char *caller)
-{
-	struct tti_cuda_stream *stream;
-	const int bad = tti_driver_stream(handle, &stream);
-
-	return tti_driver_result(bad ? bad : tti_driver_kernel(function, NULL, caller));
-}
-
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-			unsigned block_x, unsigned block_y, unsigned block_z, unsigned nshared,
-			CUstream stream, void **params, void **extra)
-{
-	(void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
-	(void)nshared, (void)params, (void)extra;
-	return launch(function, stream, __func__);
-}
-
-CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
-			  void **extra)
-{
-	const int bad = tti_driver_need(config, __func__);
-
-	(void)params, (void)extra;
-	return bad ? tti_driver_result(bad) : launch(function, config->hStream, __func__);
-}
-
-CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **params,
-			       void **extra)
-{
-	const int bad = tti_driver_need(config, __func__);
-
-	(void)params, (void)extra;
-	return bad ? tti_driver_result(bad)
-		   : launch(function, tti_driver_per_thread(config->hStream), __func__);
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
-				   unsigned grid_z, unsigned block_x, unsigned block_y,
-				   unsigned block_z, unsigned nshared, CUstream stream,
-				   void **params)
-{
-	(void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
-	(void)nshared, (void)params;
-	return launch(function, stream, __func__);
-}
-
-CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
-				 size_t nafter, const CUDA_KERNEL_NODE_PARAMS *params)
-{
-	const int bad = tti_driver_need(params, __func__);
-
-	(void)out, (void)graph, (void)after, (void)nafter;
-	return tti_driver_result(
-		bad ? bad : tti_driver_kernel(params->func, (CUfunction)params->kern, __func__));
-}
-
-CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
-			      size_t nafter, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-	const int bad = tti_driver_need(params, __func__);
-
-	(void)out, (void)graph, (void)after, (void)nafter;
-	return tti_driver_result(bad ? bad : tti_driver_kernel(params->func, NULL, __func__));
 }

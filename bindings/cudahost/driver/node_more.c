@@ -157,7 +157,7 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
 
 /* -- Any kind ------------------------------------------------------------------------------ */
 
-/* Any that is a job. A kernel cannot run: that is an error which names it. */
+/* Any that is a job. */
 static int job_of(const CUgraphNodeParams *params, struct tti_cuda_job *out)
 {
 	CUDA_MEMSET_NODE_PARAMS fill;
@@ -166,8 +166,7 @@ static int job_of(const CUgraphNodeParams *params, struct tti_cuda_job *out)
 
 	switch ((int)params->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		return tti_driver_kernel(params->kernel.func, (CUfunction)params->kernel.kern,
-					 "a node of a graph");
+		return tti_driver_launch_job(&params->kernel, "a node of a graph", out);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		bad = tti_driver_box(&params->memcpy.copyParams, &copy);
 		return bad ? bad : tti_cuda_copy_job(&copy, out);
@@ -189,7 +188,7 @@ static int job_of(const CUgraphNodeParams *params, struct tti_cuda_job *out)
 			       out);
 	default:
 		return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
-				     "a node of a graph of type %d: there are 1 to 7 and 12",
+				     "a node of a graph of type %d: there are 0 to 7 and 12",
 				     (int)params->type);
 	}
 }
