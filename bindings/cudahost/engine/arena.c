@@ -130,18 +130,6 @@ void tti_cuda_arena_info(int device, size_t *out_free, size_t *out_total)
 	*out_free = *out_total - arenas[device].used;
 }
 
-char *tti_cuda_arena_reach(const void *address)
-{
-	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++) {
-		const struct arena *const self = &arenas[device];
-		const uintptr_t at = (uintptr_t)address - (uintptr_t)self->view.address;
-
-		if (self->exists && at < self->file.nbytes)
-			return self->view.reach + at;
-	}
-	return NULL;
-}
-
 const struct tti_cuda_file *tti_cuda_arena_file(int device)
 {
 	return &arenas[device].file;

@@ -22,9 +22,6 @@ void tti_cuda_arena_unclaim(int device, size_t nbytes);
 
 void tti_cuda_arena_info(int device, size_t *out_free, size_t *out_total);
 
-/* Where the bytes can be read and written, or NULL: no device has them. */
-char *tti_cuda_arena_reach(const void *address);
-
 /* The file, borrowed; and what it says of the block to other processes: the id of an allocation
  * that they may map, or 0. */
 const struct tti_cuda_file *tti_cuda_arena_file(int device);

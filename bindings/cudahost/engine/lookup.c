@@ -3,8 +3,9 @@
 #include "engine/memory.h"
 
 #include "engine/allocation.h"
-#include "engine/arena.h"
 #include "engine/device.h"
+#include "engine/reach.h"
+#include "host_abi.h"
 
 /* The numbers of cudaMemcpyKind. */
 enum kind { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };
@@ -43,20 +44,18 @@ int tti_cuda_memory_is_guarded(void)
 
 void *tti_cuda_memory_reach(const void *address)
 {
-	const struct tti_cuda_allocation *self;
 	char *at = NULL;
 	bool guarded;
 
 	(void)tti_cuda_view_guard(&guarded);
-	if (guarded && address && !tti_cuda_memory_is_gone()) {
-		tti_cuda_lock_read();
-		at = tti_cuda_arena_reach(address);
-		self = at ? NULL : tti_cuda_allocation_find(address, 1);
-		if (self && self->view)
-			at = self->view->reach + ((const char *)address - self->view->address);
-		tti_cuda_unlock();
-	}
+	if (guarded && !tti_cuda_memory_is_gone())
+		at = tti_cuda_reach_find(address);
 	return at ? at : (void *)(uintptr_t)address;
+}
+
+void *tti_cuda_reach(uint64_t address)
+{
+	return tti_cuda_memory_reach((const void *)(uintptr_t)address);
 }
 
 /* -- What is refused ---------------------------------------------------------------------- */
