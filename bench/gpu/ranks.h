@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cuda.h"
+#include "runtime.h"
 
 #define RANKS_MOST 8
 

@@ -6,7 +6,7 @@
  *
  * Owner: the caller. Threads: each with a staging of its own. */
 
-#include "cuda.h"
+#include "runtime.h"
 
 /* Bytes of the pinned memory that a vector goes through. */
 #define VECTOR_STAGING ((size_t)16 << 20)

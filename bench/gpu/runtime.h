@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BENCH_GPU_CUDA_H
-#define BENCH_GPU_CUDA_H
+#ifndef BENCH_GPU_RUNTIME_H
+#define BENCH_GPU_RUNTIME_H
 
 /* The CUDA runtime for programs that have no kernels of their own: they are compiled without a
  * toolkit, and run with NVIDIA's runtime or with Tutti's on host memory, whichever libcudart.so.13
