@@ -87,6 +87,7 @@ struct ncclComm {
 	tutti_comm_t comm;   /* NULL: it will be made at the end of the group */
 	ncclResult_t failed; /* why it could not be made at the end of a group */
 	int device;
+	bool has_kernels; /* this rank's calls are kernels on its device */
 	bool is_nonblocking;
 	bool is_finalized;
 	bool has_grow_id; /* ncclCommGetUniqueId() gave one that is not used */
@@ -154,7 +155,14 @@ bool tti_nccl_find_runtime(void);
 /* A function of the CUDA runtime; NULL if there is none. */
 void *tti_nccl_find_symbol(const char *name);
 
-/* The current device; 0 if there is no CUDA runtime. Looks for one. */
+/* Whether communicators that are made now have their devices, so that their calls are kernels. */
+bool tti_nccl_has_kernels(void);
+/* The current device by the driver, and an event recorded by it (an error of CUDA, -1: there is no
+ * driver): for programs whose runtime is linked into them. */
+int tti_nccl_context_device(void);
+int tti_nccl_driver_record(cudaEvent_t event, cudaStream_t stream);
+
+/* The current device; 0 if there is no CUDA. Looks for a runtime. */
 int tti_nccl_current_device(void);
 /* Whether there was a runtime when a communicator was last made, or a stream was used. */
 bool tti_nccl_has_runtime(void);
@@ -173,8 +181,13 @@ void tti_nccl_hold(const char *why, int (*is_over)(void *arg), void *arg);
 int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream),
 		     void (*drop)(void *arg), void *arg);
 /* Where this process finds the bytes at an address of the program. It is another address if Tutti's
- * CUDA runtime guards its devices' memory. */
+ * CUDA runtime guards its devices' memory. of(): where the calls of a communicator find them, which
+ * is the address itself for kernels. */
 void *tti_nccl_reach(const void *address);
+static inline void *tti_nccl_reach_of(ncclComm_t comm, const void *address)
+{
+	return comm->has_kernels ? (void *)(uintptr_t)address : tti_nccl_reach(address);
+}
 /* Make a device current, and go back to the one that was, which the first function returns. */
 int tti_nccl_device_enter(int device);
 void tti_nccl_device_leave(int device, int before);
@@ -233,12 +246,14 @@ bool tti_nccl_gpu_is_in_use(void);
 ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *argument,
 			      const void *address);
 /* Check whether a call of NCCL can use the memory at `address` (NULL: none) as its `argument`. An
- * error says why not. Costs nothing with Tutti's runtime, or none. */
+ * error says why not. Costs nothing with Tutti's runtime, or none, and for kernels, as Tutti's
+ * library looks at what they use. */
 static inline ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argument,
 					 const void *address)
 {
-	return address && tti_nccl_has_gpus() ? tti_nccl_look_at(comm, call, argument, address)
-					      : ncclSuccess;
+	return address && tti_nccl_has_gpus() && !comm->has_kernels
+		       ? tti_nccl_look_at(comm, call, argument, address)
+		       : ncclSuccess;
 }
 
 /* Make memory of this library memory of the current device for Tutti's CUDA runtime, and undo

@@ -144,7 +144,7 @@ static void look_behind_stream(const struct called *first, size_t n)
 /* Queued behind the call that was just made. */
 static void look_later(ncclComm_t comm, tutti_stream_t over, bool is_grouped)
 {
-	if (!over || !tti_nccl_can_hold())
+	if (!over || comm->has_kernels || !tti_nccl_can_hold())
 		return;
 	if (!is_grouped) {
 		(void)look(over, look_behind_one, comm);
@@ -331,7 +331,8 @@ ncclResult_t tti_nccl_do(const struct tti_nccl_action *action)
 	tutti_stream_t over = NULL;
 	ncclResult_t result;
 
-	if (tti_nccl_is_captured(action->stream))
+	/* A kernel is captured as any other. */
+	if (!action->comm->has_kernels && tti_nccl_is_captured(action->stream))
 		return add_to_capture(action);
 	result = tti_nccl_stream_of(action->comm, action->stream, &over);
 	if (result == ncclSuccess)

@@ -145,10 +145,12 @@ static ncclResult_t make_call(const struct call *call)
 	if (result == ncclSuccess)
 		result = tti_nccl_call_algorithms(call->comm, call->config, call->coll,
 						  reached.algorithms);
-	if (result == ncclSuccess && tti_nccl_has_gpus())
+	if (result != ncclSuccess)
+		return result;
+	if (tti_nccl_has_gpus() && !call->comm->has_kernels)
 		result = look_at_buffers(call);
-	reached.send = tti_nccl_reach(call->send);
-	reached.recv = tti_nccl_reach(call->recv);
+	reached.send = tti_nccl_reach_of(call->comm, call->send);
+	reached.recv = tti_nccl_reach_of(call->comm, call->recv);
 	if (result == ncclSuccess)
 		result = tti_nccl_do(&(struct tti_nccl_action){
 			call->comm, call->stream, call->op, submit, &reached, sizeof(reached) });

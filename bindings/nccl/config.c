@@ -200,7 +200,7 @@ ncclResult_t tti_nccl_call_config_check(ncclComm_t comm, const ncclCollConfig_t 
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "the config of a call has forceAlgSelection %d: 0 or 1",
 				     config->forceAlgSelection);
-	if (config->launchCompletionEvent && !tti_nccl_has_runtime())
+	if (config->launchCompletionEvent && !tti_nccl_has_runtime() && !comm->has_kernels)
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "an event on stream %p needs a CUDA runtime: "
 				     "cudaEventRecord() is not in this process",

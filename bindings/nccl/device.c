@@ -5,9 +5,10 @@
 
 static ncclResult_t refuse(const char *name, const char *what)
 {
-	return tti_nccl_fail(NULL, ncclInvalidUsage,
-			     "%s() is for kernels on a GPU, and there is no GPU here: no %s", name,
-			     what);
+	return tti_nccl_fail(
+		NULL, ncclInvalidUsage,
+		"%s() is for kernels of the program, which Tutti does not serve: no %s", name,
+		what);
 }
 
 /* -- Teams ------------------------------------------------------------------------------ */

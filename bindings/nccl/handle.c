@@ -32,16 +32,18 @@ static ncclComm_t reuse(void)
 ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 {
 	static _Atomic uint64_t serials;
+	const bool has_kernels = tti_nccl_has_kernels();
 	const int device = tti_nccl_current_device();
 	ncclComm_t comm;
 
 	/* Calls could not be queued on its streams, and nothing would tell memory of a GPU from
 	 * other memory. */
-	if (!tti_nccl_has_runtime() && tti_nccl_gpu_is_in_use())
+	if (!has_kernels && !tti_nccl_has_runtime() && tti_nccl_gpu_is_in_use())
 		return tti_nccl_fail(
 			NULL, ncclInvalidUsage,
 			"the process uses a GPU, and its CUDA runtime cannot be found: "
-			"link it as a shared library (nvcc -cudart shared)");
+			"link it as a shared library (nvcc -cudart shared), or let Tutti move "
+			"data by kernels (TUTTI_NCCL_KERNELS=1)");
 	comm = reuse();
 	if (!comm) {
 		comm = calloc(1, sizeof(*comm));
@@ -54,8 +56,9 @@ ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 	comm->failed = ncclSuccess;
 	atomic_store(&comm->lets_go, 0);
 	comm->device = device;
+	comm->has_kernels = has_kernels;
 	comm->serial = atomic_fetch_add(&serials, 1);
-	if (tti_nccl_has_gpus())
+	if (tti_nccl_has_gpus() && !has_kernels)
 		tti_nccl_gpu_prepare();
 	comm->is_nonblocking = comm->is_finalized = comm->has_grow_id = false;
 	comm->rma_signals = comm->rma_contexts = 1;

@@ -107,6 +107,17 @@ static tutti_status carry_out(const struct birth *birth)
 	return tutti_comm_grow(parent, birth->nranks, birth->ids, birth->rank, out, config);
 }
 
+/* Kernels that cannot be had need not be the end. */
+static ncclResult_t report_birth(ncclComm_t about, ncclComm_t comm, tutti_status status)
+{
+	if (status != TUTTI_EUNSUPPORTED || !comm || !comm->has_kernels)
+		return tti_nccl_report(about, status);
+	return tti_nccl_fail(about, ncclInvalidUsage,
+			     "%s; TUTTI_NCCL_KERNELS=0 does without kernels, and moves pinned and "
+			     "managed memory alone",
+			     tutti_last_error(NULL));
+}
+
 static ncclResult_t make(const struct birth *birth)
 {
 	const ncclComm_t about = birth->parent ? birth->parent : birth->comm;
@@ -120,7 +131,7 @@ static ncclResult_t make(const struct birth *birth)
 
 		status = asked == TUTTI_OK ? status : asked;
 	}
-	return tti_nccl_report(about, status);
+	return report_birth(about, birth->comm, status);
 }
 
 static ncclResult_t make_kept(void *work)
@@ -172,6 +183,7 @@ static ncclResult_t keep_birth(const struct birth *given)
 static void inherit(ncclComm_t comm, const struct ncclComm *parent)
 {
 	comm->device = parent->device;
+	comm->has_kernels = parent->has_kernels;
 	comm->rma_signals = parent->rma_signals;
 	comm->rma_contexts = parent->rma_contexts;
 }
@@ -198,6 +210,9 @@ static ncclResult_t begin(struct birth *birth, const ncclConfig_t *given, ncclCo
 		if (result != ncclSuccess)
 			return result;
 		birth->comm->is_nonblocking = birth->has_config && !birth->config.blocking;
+		/* A child has the device of its parent, whatever is current. */
+		if (birth->comm->has_kernels && !birth->parent)
+			birth->config.device = birth->comm->device;
 		if (birth->parent)
 			inherit(birth->comm, birth->parent);
 		if (config.numRmaSig != NCCL_CONFIG_UNDEF_INT)
@@ -294,13 +309,43 @@ static ncclResult_t check_devices(int n, const int *devices)
 	return ncclSuccess;
 }
 
-static ncclResult_t create_handles(ncclComm_t *comms, int n)
+static ncclResult_t create_handles(ncclComm_t *comms, int n, const int *devices)
 {
 	ncclResult_t result = ncclSuccess;
 
-	for (int rank = 0; rank < n && result == ncclSuccess; rank++)
+	for (int rank = 0; rank < n && result == ncclSuccess; rank++) {
 		result = tti_nccl_comm_create(&comms[rank]);
+		if (result == ncclSuccess)
+			comms[rank]->device = devices ? devices[rank] : rank;
+	}
 	return result;
+}
+
+/* Ranks that have devices of their own are made one by one, in a group. */
+static tutti_status init_each(tutti_comm_t *out, const ncclComm_t *comms, int n)
+{
+	tutti_status status, ended;
+	tutti_unique_id id;
+
+	status = tutti_get_unique_id(&id);
+	if (status != TUTTI_OK)
+		return status;
+	status = tutti_group_start();
+	if (status != TUTTI_OK)
+		return status;
+	for (int rank = 0; rank < n && status == TUTTI_OK; rank++) {
+		tutti_config config = TUTTI_CONFIG_INIT;
+
+		config.device = comms[rank]->device;
+		status = tutti_comm_init_rank_config(&out[rank], n, id, rank, &config);
+	}
+	ended = tutti_group_end();
+	return status != TUTTI_OK ? status : ended;
+}
+
+static tutti_status init_all(tutti_comm_t *out, const ncclComm_t *comms, int n)
+{
+	return comms[0]->has_kernels ? init_each(out, comms, n) : tutti_comm_init_all(out, n, NULL);
 }
 
 ncclResult_t pncclCommInitAll(ncclComm_t *out, int ndevices, const int *devices)
@@ -317,15 +362,14 @@ ncclResult_t pncclCommInitAll(ncclComm_t *out, int ndevices, const int *devices)
 		return result;
 	comms = calloc((size_t)ndevices, sizeof(ncclComm_t));
 	made = calloc((size_t)ndevices, sizeof(tutti_comm_t));
-	result = comms && made ? create_handles(comms, ndevices)
+	result = comms && made ? create_handles(comms, ndevices, devices)
 			       : tti_nccl_fail(NULL, ncclSystemError, "%d ranks: out of memory",
 					       ndevices);
 	if (result == ncclSuccess)
-		result = tti_nccl_report(NULL, tutti_comm_init_all(made, ndevices, NULL));
+		result = report_birth(NULL, comms[0], init_all(made, comms, ndevices));
 	for (int rank = 0; comms && rank < ndevices; rank++) {
 		if (result == ncclSuccess) {
 			comms[rank]->comm = made[rank];
-			comms[rank]->device = devices ? devices[rank] : rank;
 			out[rank] = comms[rank];
 		} else if (comms[rank]) {
 			tti_nccl_comm_free(comms[rank]);

@@ -43,7 +43,8 @@ static ncclResult_t add_now(void *work)
 	struct registration *self = work;
 
 	return tti_nccl_report(self->comm,
-			       tutti_register(self->comm->comm, tti_nccl_reach(self->memory),
+			       tutti_register(self->comm->comm,
+					      tti_nccl_reach_of(self->comm, self->memory),
 					      self->nbytes, &self->reg));
 }
 

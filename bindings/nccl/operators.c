@@ -53,11 +53,12 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataT
 	result = tti_nccl_look(comm, "ncclRedOpCreatePreMulSum", "scalar", scalar);
 	if (result != ncclSuccess)
 		return result;
-	result = tti_nccl_report(comm, tutti_op_create_premul_sum(
-					       &op, tti_nccl_reach(scalar), (tutti_type)type,
-					       residence == ncclScalarDevice ? TUTTI_SCALAR_AT_CALL
-									     : TUTTI_SCALAR_NOW,
-					       comm->comm));
+	result = tti_nccl_report(
+		comm,
+		tutti_op_create_premul_sum(&op, tti_nccl_reach_of(comm, scalar), (tutti_type)type,
+					   residence == ncclScalarDevice ? TUTTI_SCALAR_AT_CALL
+									 : TUTTI_SCALAR_NOW,
+					   comm->comm));
 	if (result == ncclSuccess)
 		*out = (ncclRedOp_t)op;
 	return result;

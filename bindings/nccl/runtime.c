@@ -105,6 +105,8 @@ int tti_nccl_current_device(void)
 	const get_device_fn get = find_launch() ? atomic_load(&runtime.get_device) : NULL;
 	int device = 0;
 
+	if (!tti_nccl_launch())
+		return tti_nccl_context_device();
 	return get && get(&device) == 0 ? device : 0;
 }
 
@@ -191,6 +193,12 @@ ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclC
 	const record_fn record = tti_nccl_launch() ? atomic_load(&runtime.record) : NULL;
 	int before, error;
 
+	if (!tti_nccl_launch() && comm->has_kernels) {
+		error = tti_nccl_driver_record(event, stream);
+		return error ? tti_nccl_fail(comm, ncclUnhandledCudaError,
+					     "cuEventRecord() gave error %d", error)
+			     : ncclSuccess;
+	}
 	if (!record)
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "the CUDA runtime of this process has no cudaEventRecord()");

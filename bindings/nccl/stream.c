@@ -245,7 +245,8 @@ void tti_nccl_streams_rescue(ncclComm_t comm)
 	pthread_mutex_lock(&comm->lock);
 	for (struct tti_nccl_lent *lent = comm->streams; lent; lent = lent->next) {
 		revoke_users(lent->stream);
-		tti_nccl_counter_drain(lent->stream->counter);
+		if (lent->stream->counter)
+			tti_nccl_counter_drain(lent->stream->counter);
 	}
 	pthread_mutex_unlock(&comm->lock);
 }

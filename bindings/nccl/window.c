@@ -38,7 +38,7 @@ static ncclResult_t create_now(void *work)
 {
 	ncclWindow_t window = work;
 	const ncclComm_t comm = window->comm;
-	void *const memory = tti_nccl_reach(window->base);
+	void *const memory = tti_nccl_reach_of(comm, window->base);
 	tutti_status status = TUTTI_OK;
 
 	if (!comm->signals)
@@ -269,7 +269,7 @@ ncclResult_t pncclPutSignal(const void *send, size_t count, ncclDataType_t type,
 		return result;
 	put.window = window;
 	put.offset = offset;
-	put.from = tti_nccl_reach(send);
+	put.from = tti_nccl_reach_of(comm, send);
 	return add(&put);
 }
 ALSO_NAMED(ncclPutSignal);
