@@ -125,30 +125,36 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 
 /* -- Making ------------------------------------------------------------------------ */
 
+size_t tti_prepared_host_slice(const struct tti_comm *comm, size_t slice_bytes)
+{
+	return slice_bytes < comm->host_slot_bytes ? slice_bytes : comm->host_slot_bytes;
+}
+
 /* Whether the operations run in their order, if each chunk is one message: in a short call, and in
  * an exchange, which is one message of any length. Not if there is a memory program. */
-static bool may_be_short(const struct tti_args *args, const struct tti_prepared *call)
+static bool may_be_short(const struct tti_args *args, const struct tti_prepared *call, size_t slice)
 {
 	const bool is_exchange = tti_executable_is_exchange(call->executable) && !args->custom;
 
-	return !call->memory && call->nbytes <= (is_exchange ? call->slice : TTI_SHORT_BYTES);
+	return !call->memory && call->nbytes <= (is_exchange ? slice : TTI_SHORT_BYTES);
 }
 
 static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *args,
 				  struct tti_prepared *call)
 {
+	const size_t slice = tti_prepared_host_slice(comm, call->slice);
 	struct tti_layout layout;
 	struct tti_reducer reducer;
 
-	if (!may_be_short(args, call))
+	if (!may_be_short(args, call, slice))
 		return TUTTI_OK;
-	TTI_TRY(tti_layout_of(comm, args, tti_executable_nchunks(call->executable), call->slice,
+	TTI_TRY(tti_layout_of(comm, args, tti_executable_nchunks(call->executable), slice,
 			      &layout));
-	if (!tti_short_fits(&layout, call->slice))
+	if (!tti_short_fits(&layout, slice))
 		return TUTTI_OK;
 	reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
 	TTI_TRY(tti_short_prepare(&call->way, &comm->engine, call->executable, &layout, &reducer,
-				  call->slice));
+				  slice));
 	call->is_short = true;
 	return TUTTI_OK;
 }

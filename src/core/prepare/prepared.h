@@ -85,6 +85,10 @@ TUTTI_CHECKED tutti_status tti_prepared_make(struct tti_comm *comm, const struct
 /* Zeroed is fine. */
 void tti_prepared_release(struct tti_prepared *call);
 
+/* Steps as the engine runs them, whose messages fit the slots of links: of a call whose ranks all have
+ * devices they may be longer. */
+size_t tti_prepared_host_slice(const struct tti_comm *comm, size_t slice_bytes);
+
 /* NULL is fine. */
 void tti_prepared_free_all(struct tti_prepared_calls *calls);
 
