@@ -7,6 +7,7 @@
  * what kernels share with the host, and lanes to the peers.
  *
  *     tti_devices_begin()   at init: who has which GPU, which of them reach each other (setup.c)
+ *     tti_devices_settle()  at init: how much a message of a call may hold
  *     tti_device_connect()  before a call: lanes to the peers that it needs first (connect.c)
  *     tti_device_program()  a program in memory of the GPU, once for each (program.c)
  *     tti_device_stop()     all blocks of this rank's kernels end
@@ -36,7 +37,7 @@ struct tti_executable;
 struct tti_flights;
 struct tti_gpu;
 struct tti_kernels;
-struct tti_lane_memory;
+struct tti_gpu_memory;
 struct tti_peer_info;
 
 /* -- What all ranks know ---------------------------------------------------------- */
@@ -59,7 +60,7 @@ struct tti_device_fact {
 	uint64_t process;              /* ranks with it share addresses */
 	uint64_t host;                 /* ranks with it may share memory of GPUs */
 	struct tti_lane_shape at_most; /* as its parameters say; nblocks 0: chosen */
-	uint32_t nprocessors;          /* multiprocessors of the GPU */
+	uint32_t nresident;            /* blocks that the GPU runs at a time */
 	int32_t status;                /* of opening it */
 };
 
@@ -73,8 +74,8 @@ struct tti_devices {
 	int nhere;                    /* the most ranks with a device on one host */
 	int *place;                   /* [n]: which of those of its host each one is; -1: none */
 	int *first;                   /* [n]: the lowest rank with a device on its host */
-	/* [n][reach_words(nhere)]: bit place[b] of rank a: the GPUs of a and b, which are on one
-	 * host, reach each other's memory, and that was tried. */
+	/* [n], in rows of nhere bits: bit place[b] of rank a, where both are on the host of this
+	 * rank: GPU a reads and writes memory of GPU b. That was tried (reach.h). */
 	uint64_t *reach;
 };
 
@@ -105,7 +106,7 @@ struct tti_device_program {
 	int users;                       /* kernels that may run it */
 	struct tti_dev_program *flat;    /* the same on the host */
 	uint64_t at;
-	const int32_t *peers; /* [npeers]: that it talks to, each once */
+	int32_t *peers; /* [npeers]: that it talks to, each once */
 	int npeers;
 	bool is_captured; /* a graph may run it at any time: it stays until the end */
 };
@@ -114,19 +115,25 @@ struct tti_device_program {
 struct tti_device_peer {
 	enum tti_device_way way;
 	bool is_connected; /* its lanes are in lanes_at */
+	bool is_elsewhere; /* in another process */
 	/* PINNED, [shape.nblocks] each, by block: as the host reaches what the kernel's lanes
 	 * to (`out`) and from (`in`) this peer are made of. The proxy is the receiver of `out` and
 	 * the sender of `in`; seq and known are its own. */
 	struct tti_dev_lane *out, *in;
-	struct tti_lane_memory *memory; /* connect.c */
+	void *pinned;
+	/* MAPPED: of this rank, for the peer; and the other way round. */
+	struct tti_gpu_memory *own, *theirs;
 };
 
 struct tti_device {
-	int ordinal;
+	int ordinal, rank, n;
 	struct tti_gpu *gpu;         /* src/gpu/cuda.h */
 	struct tti_kernels *kernels; /* src/device/kernels.h */
-	uint32_t nblocks, nthreads;  /* of a launch; of a block */
+	uint32_t nthreads;           /* of a block */
+	struct tti_lane_shape shape; /* of its communicator */
+	void *stream;                /* its own: what is copied while lanes are made */
 
+	/* There from the first tti_device_connect() on. */
 	struct tti_dev_control *control; /* pinned, as the host reaches it */
 	uint64_t control_at;             /* as kernels do */
 	uint64_t state_at;               /* struct tti_dev_state */
@@ -136,6 +143,13 @@ struct tti_device {
 	bool has_proxy;                /* some peer is connected by PINNED */
 
 	struct tti_flights *flights; /* calls that were launched (flight.h); NULL: none yet */
+
+	/* memory.c */
+	TTI_VEC(struct tti_device_program *) programs;
+	TTI_VEC(struct tti_device_room *) rooms; /* all that there are */
+	struct tti_device_room *free_rooms;
+	TTI_VEC(uint64_t) scratch; /* the last is in use */
+	size_t scratch_bytes;
 
 	/* Of this communicator now, in bytes. */
 	size_t device_bytes, pinned_bytes;
@@ -153,13 +167,16 @@ TUTTI_CHECKED tutti_status tti_devices_begin(struct tti_comm *comm,
 					     const struct tti_peer_info *info);
 /* The same for a child, by what its root found out. */
 TUTTI_CHECKED tutti_status tti_devices_derive(struct tti_comm *comm);
+/* Once comm->host_slot_bytes is known: set comm->slot_bytes and the shape of lanes by it. */
+void tti_devices_settle(struct tti_comm *comm);
 
 /* All blocks of kernels that run, or are launched later, end with TTI_DEV_STOPPED. Any thread,
  * under the communicator's lock; NULL is fine. */
 void tti_device_stop(struct tti_device *device);
 
-/* Once no kernel runs any more; half-built and none are fine. */
-void tti_devices_end(struct tti_comm *comm);
+/* Once no kernel runs any more, free what this rank's device has; half-built and none are fine. What
+ * all ranks know stays until tti_devices_free() (facts.h), as children are made by it. */
+void tti_device_close(struct tti_comm *comm);
 
 /* -- Before a call ---------------------------------------------------------------- */
 

@@ -116,7 +116,7 @@ static uint32_t least(uint32_t a, uint32_t b)
  * the program. */
 static uint32_t blocks_of(const struct tti_device_fact *fact, uint32_t sharing)
 {
-	const uint32_t chosen = fact->nprocessors / (2 * sharing);
+	const uint32_t chosen = fact->nresident / (2 * sharing);
 
 	if (fact->at_most.nblocks)
 		return least(fact->at_most.nblocks, TTI_DEV_BLOCKS_MAX);
@@ -217,6 +217,11 @@ bool tti_devices_near(const struct tti_devices *devices, int a, int b)
 	return is_near(devices, a, b);
 }
 
+void tti_devices_set_reach(struct tti_devices *devices, int a, int b)
+{
+	tti_bit_set(tti_devices_row(devices, a), (size_t)devices->place[b]);
+}
+
 bool tti_devices_reach(const struct tti_devices *devices, int a, int b)
 {
 	return is_near(devices, a, b) &&
@@ -226,7 +231,7 @@ bool tti_devices_reach(const struct tti_devices *devices, int a, int b)
 
 bool tti_devices_find_all_mapped(const struct tti_devices *devices, int n)
 {
-	if (devices->ndevices < n)
+	if (devices->ndevices < n || devices->nhere < n)
 		return false;
 	for (int a = 1; a < n; a++)
 		for (int b = 0; b < a; b++)

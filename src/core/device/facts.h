@@ -25,6 +25,7 @@ void tti_devices_free(struct tti_devices *devices); /* NULL and half-built ok */
 bool tti_devices_near(const struct tti_devices *devices, int a, int b);
 /* The bits of a rank in devices->reach, and their bytes. */
 uint64_t *tti_devices_row(const struct tti_devices *devices, int rank);
+void tti_devices_set_reach(struct tti_devices *devices, int a, int b);
 size_t tti_devices_row_bytes(const struct tti_devices *devices);
 /* Whether every two of the n ranks reach each other. */
 bool tti_devices_find_all_mapped(const struct tti_devices *devices, int n);
