@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As the driver has them (bindings/cudahost/host_abi.h). */
+/* As the driver has them (bindings/cudahost/engine/host_abi.h). */
 typedef int (*tti_host_kernel_fn)(void **args, const unsigned grid[3], const unsigned block[3],
 				  size_t shared_bytes);
 struct tti_host_driver {

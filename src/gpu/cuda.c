@@ -15,7 +15,7 @@
 #include "util/params.h"
 
 #define USUAL_LIBRARY "libcuda.so.1"
-/* The driver on host memory alone has it (bindings/cudahost/host_abi.h). */
+/* The driver on host memory alone has it (bindings/cudahost/engine/host_abi.h). */
 #define HOST_SYMBOL   "tti_cuda_kernel_register"
 
 struct tti_gpu_counts tti_gpu_counts;

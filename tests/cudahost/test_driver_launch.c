@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "engine/device.h"
-#include "host_abi.h"
+#include "engine/host_abi.h"
 
 static const char image[] = ".version 7.0\n";
 

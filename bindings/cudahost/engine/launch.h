@@ -7,8 +7,8 @@
 #define TUTTI_CUDAHOST_ENGINE_LAUNCH_H
 
 #include "engine/graph.h"
+#include "engine/host_abi.h"
 #include "engine/stream.h"
-#include "host_abi.h"
 
 #pragma GCC visibility push(default)
 

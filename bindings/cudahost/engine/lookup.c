@@ -4,8 +4,8 @@
 
 #include "engine/allocation.h"
 #include "engine/device.h"
+#include "engine/host_abi.h"
 #include "engine/reach.h"
-#include "host_abi.h"
 
 /* The numbers of cudaMemcpyKind. */
 enum kind { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS };

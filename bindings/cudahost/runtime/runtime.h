@@ -15,10 +15,10 @@
 #include "engine/device.h"
 #include "engine/event.h"
 #include "engine/graph.h"
+#include "engine/host_abi.h"
 #include "engine/memory.h"
 #include "engine/pool.h"
 #include "engine/stream.h"
-#include "host_abi.h"
 
 #define TTI_API __attribute__((visibility("default")))
 

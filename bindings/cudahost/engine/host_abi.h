@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TUTTI_CUDAHOST_HOST_ABI_H
-#define TUTTI_CUDAHOST_HOST_ABI_H
+#ifndef TUTTI_CUDAHOST_ENGINE_HOST_ABI_H
+#define TUTTI_CUDAHOST_ENGINE_HOST_ABI_H
 
 /* What Tutti and its tests find by name in the driver on host memory, beside the functions of CUDA:
  * dlsym() of a handle of libcuda.so.1 gives all of it. A driver that has tti_cuda_kernel_register()
