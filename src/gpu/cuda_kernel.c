@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cuda_kernel.h"
 
+#include <string.h>
+
 #include "gpu/cuda_impl.h"
 #include "util/log.h"
 #include "util/mem.h"
+
+#define SHARED_WITHOUT_ASKING 49152u /* bytes, on all devices */
 
 struct tti_gpu_library {
 	struct tti_gpu_driver *driver;
@@ -74,6 +78,23 @@ tutti_status tti_gpu_kernel(struct tti_gpu_library *library, const char *name, v
 	return TUTTI_OK;
 }
 
+/* Load it for good. A driver that has no function for that does so to tell what it takes. */
+static int load_now(const struct tti_gpu *gpu, void *function, const char **name)
+{
+	void *const symbol = tti_gpu_driver_symbol(gpu->driver, "cuFuncLoad");
+	int (*finish)(void *function);
+	int blocks, rc;
+
+	*name = "cuFuncLoad";
+	if (symbol) {
+		memcpy(&finish, &symbol, sizeof(symbol));
+		return finish(function);
+	}
+	*name = "cuOccupancyMaxActiveBlocksPerMultiprocessor";
+	rc = gpu->driver->call.resident(&blocks, function, 32, 0);
+	return rc == TTI_CUDA_NOT_SUPPORTED ? TTI_CUDA_SUCCESS : rc;
+}
+
 tutti_status tti_gpu_kernel_prepare(struct tti_gpu *gpu, void *kernel, uint32_t shared_bytes)
 {
 	const struct tti_cuda_functions *const call = &gpu->driver->call;
@@ -84,19 +105,17 @@ tutti_status tti_gpu_kernel_prepare(struct tti_gpu *gpu, void *kernel, uint32_t 
 
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
 	rc = call->kernel_function(&loaded, kernel);
-	if (!rc && shared_bytes) {
+	if (!rc)
+		rc = load_now(gpu, loaded, &function);
+	if (!rc && shared_bytes > SHARED_WITHOUT_ASKING) {
 		function = "cuKernelSetAttribute";
 		rc = call->kernel_set(TTI_CUDA_FUNCTION_SHARED_BYTES, (int)shared_bytes, kernel,
 				      gpu->device);
-		/* The driver on host memory has no limit of shared memory. */
-		if (rc == TTI_CUDA_NOT_SUPPORTED && gpu->driver->is_host)
-			rc = TTI_CUDA_SUCCESS;
 	}
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, function,
-				    "loading a kernel with %u bytes of shared "
-				    "memory",
+				    "loading a kernel with %u bytes of shared memory",
 				    shared_bytes);
 	return TUTTI_OK;
 }
