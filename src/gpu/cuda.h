@@ -89,7 +89,8 @@ struct tti_gpu;
 
 /* Device `ordinal` of the process's driver, with its primary context, which the program's CUDA
  * runtime uses too. TUTTI_EINVAL: there is no such device; TUTTI_EUNSUPPORTED as tti_gpu_driver().
- * *out is for tti_gpu_close(), after all that was made of it. */
+ * *out is for tti_gpu_close(), after all that was made of it, but for memory that others have imported
+ * (cuda_memory.h): that keeps it. */
 TUTTI_CHECKED tutti_status tti_gpu_open(int ordinal, struct tti_gpu **out);
 /* The same with a driver that outlives it. */
 TUTTI_CHECKED tutti_status tti_gpu_open_by(struct tti_gpu_driver *driver, int ordinal,

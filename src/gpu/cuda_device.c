@@ -276,6 +276,7 @@ tutti_status tti_gpu_open_by(struct tti_gpu_driver *driver, int ordinal, struct 
 		return status;
 	}
 	tti_gpu_count(&tti_gpu_counts.gpus, 1);
+	atomic_init(&gpu->users, 1);
 	*out = gpu;
 	return TUTTI_OK;
 }
@@ -294,7 +295,7 @@ void tti_gpu_close(struct tti_gpu *gpu)
 	struct tti_gpu_scope scope;
 	int rc;
 
-	if (!gpu)
+	if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1)
 		return;
 	if (tti_gpu_enter_again(gpu, &scope)) {
 		rc = gpu->driver->call.stream_destroy(gpu->stream);

@@ -23,7 +23,8 @@ struct tti_gpu {
 	struct tti_gpu_driver *driver;
 	tti_cuda_device device;
 	tti_cuda_context context;
-	void *stream; /* for what is waited for: one that waits for no other */
+	void *stream;     /* for what is waited for: one that waits for no other */
+	atomic_int users; /* who opened it, and memory that outlives that */
 	struct tti_gpu_facts facts;
 };
 

@@ -75,8 +75,9 @@ TUTTI_CHECKED tutti_status tti_gpu_memory_wrap(struct tti_gpu *gpu, uint64_t at,
 TUTTI_CHECKED tutti_status tti_gpu_memory_export(struct tti_gpu_memory *memory,
 						 struct tti_gpu_name *out);
 
-/* Memory of a name, for kernels of this GPU. The one who exported it frees it last; of memory of this
- * process it is the same address. Where the two GPUs do not reach each other it is an error, which
+/* Memory of a name, for kernels of this GPU. Of memory of this process it is the same address, and the
+ * memory stays until both have freed it; in another process it has a mapping of its own, but by IPC the
+ * one who exported it frees it last. Where the two GPUs do not reach each other it is an error, which
  * the text explains; it is not logged, as there are other ways. */
 TUTTI_CHECKED tutti_status tti_gpu_memory_import(struct tti_gpu *gpu,
 						 const struct tti_gpu_name *name,

@@ -77,6 +77,7 @@ tutti_status tti_gpu_memory_export(struct tti_gpu_memory *base, struct tti_gpu_n
 			return status;
 		memcpy(&memory->name, &wire, sizeof(wire));
 		memory->is_exported = true;
+		tti_gpu_shared_publish(memory);
 	}
 	*out = memory->name;
 	return TUTTI_OK;
@@ -157,7 +158,8 @@ static tutti_status import_fd(struct tti_gpu_shared *memory, const struct tti_gp
 	return TUTTI_OK;
 }
 
-static tutti_status import(struct tti_gpu_shared *memory, const struct tti_gpu_wire *wire)
+static tutti_status import(struct tti_gpu_shared *memory, const struct tti_gpu_name *name,
+			   const struct tti_gpu_wire *wire)
 {
 	const char *function = "cuIpcOpenMemHandle";
 	int rc;
@@ -166,6 +168,11 @@ static tutti_status import(struct tti_gpu_shared *memory, const struct tti_gpu_w
 	memory->base.share = (enum tti_gpu_share)wire->share;
 	if (is_own(wire)) {
 		memory->origin = TTI_GPU_BORROWED;
+		memory->of = tti_gpu_shared_find(name);
+		if (!memory->of)
+			return tti_fail_quiet(TUTTI_EUNSUPPORTED,
+					      "memory of GPU %d of this process was freed",
+					      wire->ordinal);
 		rc = reach_own(memory, wire, &function);
 	} else if (wire->share == TTI_GPU_BY_FD) {
 		memory->origin = TTI_GPU_CREATED;
@@ -201,7 +208,7 @@ tutti_status tti_gpu_memory_import(struct tti_gpu *gpu, const struct tti_gpu_nam
 		return tti_fail(TUTTI_ENOMEM, "memory of a GPU: out of memory of the host");
 	status = tti_gpu_enter(gpu, true, &scope);
 	if (status == TUTTI_OK) {
-		status = import(memory, &wire);
+		status = import(memory, name, &wire);
 		tti_gpu_leave(gpu, &scope);
 	}
 	if (status != TUTTI_OK) {

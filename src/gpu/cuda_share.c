@@ -2,6 +2,7 @@
 /* Memory that other ranks reach: where it comes from, and how it is given back. */
 #include "gpu/cuda_share.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "util/fd.h"
@@ -107,20 +108,77 @@ static void drop(struct tti_gpu_shared *memory)
 		drop_handle(gpu, memory->handle);
 }
 
-void tti_gpu_memory_free(struct tti_gpu_memory *base)
+static void destroy(struct tti_gpu_shared *memory)
 {
-	struct tti_gpu_shared *memory = (struct tti_gpu_shared *)base;
 	struct tti_gpu_scope scope;
 
-	if (!memory)
-		return;
-	tti_gpu_shared_drop_fd(memory);
 	if (tti_gpu_enter_again(memory->gpu, &scope)) {
 		drop(memory);
 		tti_gpu_leave(memory->gpu, &scope);
 	}
+	tti_gpu_close(memory->gpu);
 	tti_gpu_count(&tti_gpu_counts.memories, -1);
 	tti_free(memory);
+}
+
+/* -- In one process ---------------------------------------------------------------- */
+
+/* A rank that is done frees its memory without waiting for the others, whose kernels may still tell it
+ * how far they have read. Another process has the memory mapped by itself. In this one the address is
+ * the same, so the memory stays until the last one frees it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tti_gpu_shared *exported; /* under the lock */
+
+void tti_gpu_shared_publish(struct tti_gpu_shared *memory)
+{
+	pthread_mutex_lock(&lock);
+	memory->next = exported;
+	exported = memory;
+	pthread_mutex_unlock(&lock);
+}
+
+struct tti_gpu_shared *tti_gpu_shared_find(const struct tti_gpu_name *name)
+{
+	struct tti_gpu_shared *memory;
+
+	pthread_mutex_lock(&lock);
+	memory = exported;
+	while (memory && memcmp(&memory->name, name, sizeof(*name)) != 0)
+		memory = memory->next;
+	if (memory)
+		memory->users++;
+	pthread_mutex_unlock(&lock);
+	return memory;
+}
+
+/* `is_owner`: nobody can import it any more. */
+static void leave(struct tti_gpu_shared *memory, bool is_owner)
+{
+	struct tti_gpu_shared **at = &exported;
+	int users;
+
+	pthread_mutex_lock(&lock);
+	while (is_owner && *at && *at != memory)
+		at = &(*at)->next;
+	if (is_owner && *at)
+		*at = memory->next;
+	users = --memory->users;
+	pthread_mutex_unlock(&lock);
+	if (users == 0)
+		destroy(memory);
+}
+
+void tti_gpu_memory_free(struct tti_gpu_memory *base)
+{
+	struct tti_gpu_shared *memory = (struct tti_gpu_shared *)base, *of;
+
+	if (!memory)
+		return;
+	of = memory->of;
+	tti_gpu_shared_drop_fd(memory);
+	leave(memory, true);
+	if (of)
+		leave(of, false);
 }
 
 /* -- Making ------------------------------------------------------------------------ */
@@ -131,7 +189,9 @@ struct tti_gpu_shared *tti_gpu_shared_make(struct tti_gpu *gpu, enum tti_gpu_ori
 
 	if (!memory)
 		return NULL;
+	atomic_fetch_add(&gpu->users, 1);
 	memory->gpu = gpu;
+	memory->users = 1;
 	memory->origin = origin;
 	memory->fd = -1;
 	tti_gpu_count(&tti_gpu_counts.memories, 1);

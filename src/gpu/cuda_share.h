@@ -39,6 +39,10 @@ struct tti_gpu_shared {
 	bool is_exported;
 	int fd; /* -1: not exported so */
 	struct tti_gpu_name name;
+	/* In one process an import is the memory itself, which stays until all are freed. */
+	int users;                   /* who made it, and imports; under the lock of cuda_share.c */
+	struct tti_gpu_shared *next; /* in the list of what can be imported so */
+	struct tti_gpu_shared *of;   /* an import of this process: what it is; else NULL */
 };
 
 /* Empty; NULL: out of memory. */
@@ -49,6 +53,11 @@ int tti_gpu_shared_map(struct tti_gpu_shared *memory, const char **function);
 
 /* That this GPU may read and write. */
 struct tti_cuda_allow tti_gpu_shared_access(const struct tti_gpu *gpu);
+
+/* It has its name: others of this process may import it. */
+void tti_gpu_shared_publish(struct tti_gpu_shared *memory);
+/* What has that name, with one user more; NULL: it was freed. */
+struct tti_gpu_shared *tti_gpu_shared_find(const struct tti_gpu_name *name);
 
 /* Nobody can take the file descriptor any more. */
 void tti_gpu_shared_drop_fd(struct tti_gpu_shared *memory);
