@@ -3,6 +3,7 @@
 
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/open.h"
 #include "core/handle.h"
 #include "core/init/peer_info.h"
 #include "util/error.h"
@@ -50,4 +51,10 @@ tutti_status tutti_comm_device(tutti_comm_t handle, int *out)
 	TTI_TRY(tti_handle_check_out(handle, out, "an int"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	return tti_handle_end(handle, comm, find_device(comm, out));
+}
+
+void tti_device_close(struct tti_comm *comm)
+{
+	tti_device_free(comm->device);
+	comm->device = NULL;
 }

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "core/device/device.h"
+#include "core/device/open.h"
+#include "device/flatten.h"
+#include "gpu/cuda_memory.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* What calls leave in memory of the GPU: programs, scratch, and rooms for what a call brings along. */
+
+/* -- Programs ----------------------------------------------------------------------------- */
+
+static void free_program(struct tti_device *device, struct tti_device_program *program)
+{
+	tti_gpu_free(device->gpu, program->at);
+	if (program->at)
+		device->device_bytes -= program->flat->nbytes;
+	tti_free(program->flat);
+	tti_free(program->peers);
+	tti_free(program);
+}
+
+static struct tti_device_program *find_program(const struct tti_device *device,
+					       const struct tti_executable *of)
+{
+	for (size_t i = 0; i < device->programs.n; i++)
+		if (device->programs.at[i]->of == of)
+			return device->programs.at[i];
+	return NULL;
+}
+
+/* Each peer once, in the order of the program's queues. */
+static tutti_status find_peers(struct tti_device *device, const struct tti_compiled *compiled,
+			       struct tti_device_program *program)
+{
+	bool *seen = tti_calloc((size_t)device->n, sizeof(*seen));
+
+	program->peers = tti_calloc((size_t)compiled->nqueues + 1, sizeof(*program->peers));
+	for (int i = 0; seen && program->peers && i < compiled->nqueues; i++) {
+		const int32_t peer = compiled->queue[i].peer;
+
+		if (peer != device->rank && !seen[peer])
+			program->peers[program->npeers++] = peer;
+		seen[peer] = true;
+	}
+	tti_free(seen);
+	if (!seen || !program->peers)
+		return tti_fail(TUTTI_ENOMEM, "a program of rank %d: out of memory", device->rank);
+	return TUTTI_OK;
+}
+
+static tutti_status fill_program(struct tti_device *device, const struct tti_compiled *compiled,
+				 struct tti_device_program *program)
+{
+	TTI_TRY(find_peers(device, compiled, program));
+	TTI_TRY(tti_dev_flatten(compiled, &program->flat));
+	TTI_TRY(tti_device_alloc(device, program->flat->nbytes, &program->at));
+	return tti_device_write(device, program->at, program->flat, program->flat->nbytes);
+}
+
+static tutti_status add_program(struct tti_device *device, const struct tti_executable *of,
+				const struct tti_compiled *compiled,
+				struct tti_device_program **out)
+{
+	struct tti_device_program *program = tti_zalloc(sizeof(*program));
+	tutti_status st;
+
+	if (!program)
+		return tti_fail(TUTTI_ENOMEM, "a program of rank %d: out of memory", device->rank);
+	program->of = of;
+	st = fill_program(device, compiled, program);
+	if (st == TUTTI_OK && !tti_vec_push(&device->programs, program))
+		st = tti_fail(TUTTI_ENOMEM, "a program of rank %d: out of memory", device->rank);
+	if (st != TUTTI_OK) {
+		free_program(device, program);
+		return st;
+	}
+	*out = program;
+	return TUTTI_OK;
+}
+
+tutti_status tti_device_program(struct tti_device *device, const struct tti_executable *of,
+				const struct tti_compiled *compiled,
+				struct tti_device_program **out)
+{
+	struct tti_device_program *program = find_program(device, of);
+
+	if (!program)
+		TTI_TRY(add_program(device, of, compiled, &program));
+	program->users++;
+	*out = program;
+	return TUTTI_OK;
+}
+
+static void free_unused(struct tti_device *device, struct tti_device_program *program)
+{
+	if (program->of || program->users > 0 || program->is_captured)
+		return;
+	for (size_t i = 0; i < device->programs.n; i++)
+		if (device->programs.at[i] == program)
+			device->programs.at[i] = device->programs.at[--device->programs.n];
+	free_program(device, program);
+}
+
+void tti_device_program_drop(struct tti_device *device, struct tti_device_program *program)
+{
+	program->users--;
+	free_unused(device, program);
+}
+
+void tti_device_forget(struct tti_device *device, const struct tti_executable *of)
+{
+	struct tti_device_program *program = device ? find_program(device, of) : NULL;
+
+	if (!program)
+		return;
+	program->of = NULL;
+	free_unused(device, program);
+}
+
+/* -- Scratch ---------------------------------------------------------------------------------- */
+
+tutti_status tti_device_scratch(struct tti_device *device, size_t nbytes, uint64_t *out)
+{
+	uint64_t at;
+
+	if (nbytes > device->scratch_bytes) {
+		if (nbytes < 2 * device->scratch_bytes)
+			nbytes = 2 * device->scratch_bytes;
+		if (!tti_vec_grow(&device->scratch))
+			return tti_fail(TUTTI_ENOMEM, "scratch of rank %d: out of memory",
+					device->rank);
+		TTI_TRY(tti_device_alloc(device, nbytes, &at));
+		device->scratch.at[device->scratch.n++] = at;
+		device->scratch_bytes = nbytes;
+	}
+	*out = device->scratch.n ? device->scratch.at[device->scratch.n - 1] : 0;
+	return TUTTI_OK;
+}
+
+/* -- Rooms ------------------------------------------------------------------------------------- */
+
+/* Of sizes that are powers of two, so that a room is of use to others. */
+#define ROOM_LEAST 4096
+
+static void free_room(struct tti_device *device, struct tti_device_room *room)
+{
+	tti_gpu_free(device->gpu, room->at);
+	if (room->at)
+		device->device_bytes -= room->nbytes;
+	tti_gpu_pinned_free(device->gpu, room->host);
+	if (room->host)
+		device->pinned_bytes -= room->nbytes;
+	tti_free(room);
+}
+
+static struct tti_device_room *take_free(struct tti_device *device, size_t nbytes, bool with_host)
+{
+	struct tti_device_room **at = &device->free_rooms;
+
+	while (*at && ((*at)->nbytes != nbytes || !(*at)->host == with_host))
+		at = &(*at)->next;
+
+	struct tti_device_room *room = *at;
+
+	if (room)
+		*at = room->next;
+	return room;
+}
+
+static tutti_status make_room(struct tti_device *device, size_t nbytes, bool with_host,
+			      struct tti_device_room *room)
+{
+	room->nbytes = nbytes;
+	TTI_TRY(tti_device_alloc(device, nbytes, &room->at));
+	if (with_host)
+		TTI_TRY(tti_device_alloc_pinned(device, nbytes, &room->host, &room->host_at));
+	return TUTTI_OK;
+}
+
+tutti_status tti_device_room_take(struct tti_device *device, size_t nbytes, bool with_host,
+				  struct tti_device_room **out)
+{
+	size_t whole = ROOM_LEAST;
+	tutti_status st;
+
+	while (whole < nbytes)
+		whole *= 2;
+	*out = take_free(device, whole, with_host);
+	if (*out)
+		return TUTTI_OK;
+
+	struct tti_device_room *room = tti_zalloc(sizeof(*room));
+
+	if (!room || !tti_vec_grow(&device->rooms)) {
+		tti_free(room);
+		return tti_fail(TUTTI_ENOMEM, "a call of rank %d: out of memory", device->rank);
+	}
+	st = make_room(device, whole, with_host, room);
+	if (st != TUTTI_OK) {
+		free_room(device, room);
+		return st;
+	}
+	device->rooms.at[device->rooms.n++] = room;
+	*out = room;
+	return TUTTI_OK;
+}
+
+void tti_device_room_put(struct tti_device *device, struct tti_device_room *room)
+{
+	room->next = device->free_rooms;
+	device->free_rooms = room;
+}
+
+/* -- The end ------------------------------------------------------------------------------------ */
+
+void tti_device_free_memory(struct tti_device *device)
+{
+	for (size_t i = 0; i < device->programs.n; i++)
+		free_program(device, device->programs.at[i]);
+	for (size_t i = 0; i < device->rooms.n; i++)
+		free_room(device, device->rooms.at[i]);
+	for (size_t i = 0; i < device->scratch.n; i++)
+		tti_gpu_free(device->gpu, device->scratch.at[i]);
+	tti_vec_release(&device->programs);
+	tti_vec_release(&device->rooms);
+	tti_vec_release(&device->scratch);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/device/open.h"
+
+#include <string.h>
+
+#include "core/comm.h"
+#include "core/device/facts.h"
+#include "device/kernels.h"
+#include "gpu/cuda_memory.h"
+#include "gpu/cuda_stream.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/params.h"
+#include "util/process.h"
+
+/* -- Opening ----------------------------------------------------------------------------- */
+
+/* Where blocks are threads of the host, as many as there are cores would be too many already. */
+#define HOST_BLOCKS  2
+#define HOST_THREADS 1
+
+static tutti_status find_residents(struct tti_device *device, bool is_host, uint32_t *out)
+{
+	if (is_host) {
+		*out = TTI_DEV_BLOCKS_MAX;
+		return TUTTI_OK;
+	}
+	return tti_kernels_resident(device->kernels, device->gpu, device->nthreads, out);
+}
+
+static tutti_status describe(struct tti_device *device, struct tti_device_fact *fact)
+{
+	const struct tti_param_values *params = tti_params();
+	const struct tti_gpu_facts *facts = tti_gpu_facts(device->gpu);
+	const bool is_host = tti_gpu_driver_is_host(tti_gpu_driver_of(device->gpu));
+	const uint32_t nthreads = (uint32_t)params->cuda_threads;
+
+	device->nthreads = nthreads ? nthreads : is_host ? HOST_THREADS : TTI_DEV_THREADS_MAX;
+	fact->capability = facts->capability;
+	memcpy(fact->uuid, facts->uuid, sizeof(fact->uuid));
+	fact->at_most = (struct tti_lane_shape){ .nblocks = (uint32_t)params->cuda_blocks,
+						 .nslots = (uint32_t)params->cuda_slots,
+						 .slot_bytes = (uint32_t)params->cuda_slot,
+						 .word_bytes = (uint32_t)params->cuda_words };
+	if (is_host && !fact->at_most.nblocks)
+		fact->at_most.nblocks = HOST_BLOCKS;
+	return find_residents(device, is_host, &fact->nresident);
+}
+
+tutti_status tti_device_open(int ordinal, int rank, int n, struct tti_device_fact *fact,
+			     struct tti_device **out)
+{
+	struct tti_device *device = tti_zalloc(sizeof(*device));
+	tutti_status st;
+
+	if (!device)
+		return tti_fail(TUTTI_ENOMEM, "device %d of rank %d: out of memory", ordinal, rank);
+	device->ordinal = ordinal;
+	device->rank = rank;
+	device->n = n;
+	device->peers = tti_calloc((size_t)n, sizeof(*device->peers));
+	st = device->peers
+		     ? tti_gpu_open(ordinal, &device->gpu)
+		     : tti_fail(TUTTI_ENOMEM, "device %d of rank %d: out of memory", ordinal, rank);
+	if (st == TUTTI_OK)
+		st = tti_kernels_get(device->gpu, &device->kernels);
+	if (st == TUTTI_OK)
+		st = describe(device, fact);
+	if (st == TUTTI_OK)
+		*out = device;
+	else
+		tti_device_free(device);
+	return st;
+}
+
+void tti_device_free(struct tti_device *device)
+{
+	if (!device)
+		return;
+	tti_device_free_memory(device);
+	if (device->gpu) {
+		tti_gpu_free(device->gpu, device->lanes_at);
+		tti_gpu_free(device->gpu, device->state_at);
+		tti_gpu_pinned_free(device->gpu, device->control);
+		tti_gpu_stream_destroy(device->gpu, device->stream);
+		tti_gpu_close(device->gpu);
+	}
+	tti_free(device->peers);
+	tti_free(device);
+}
+
+/* -- Memory ---------------------------------------------------------------------------------- */
+
+tutti_status tti_device_count_memory(struct tti_device *device, size_t nbytes)
+{
+	const size_t most = (size_t)tti_params()->cuda_memory;
+
+	if (most && nbytes > most - device->device_bytes)
+		return tti_fail(
+			TUTTI_ENOMEM,
+			"GPU %d of rank %d: %zu bytes more than the %zu that the "
+			"communicator has would exceed TUTTI_CUDA_MEMORY, %zu: raise it, or "
+			"lower TUTTI_CUDA_SLOT or TUTTI_CUDA_SLOTS",
+			device->ordinal, device->rank, nbytes, device->device_bytes, most);
+	device->device_bytes += nbytes;
+	return TUTTI_OK;
+}
+
+tutti_status tti_device_alloc(struct tti_device *device, size_t nbytes, uint64_t *out)
+{
+	tutti_status st;
+
+	TTI_TRY(tti_device_count_memory(device, nbytes));
+	st = tti_gpu_alloc(device->gpu, nbytes, out);
+	if (st != TUTTI_OK)
+		device->device_bytes -= nbytes;
+	return st;
+}
+
+tutti_status tti_device_alloc_pinned(struct tti_device *device, size_t nbytes, void **host,
+				     uint64_t *at)
+{
+	TTI_TRY(tti_gpu_pinned_alloc(device->gpu, nbytes, host, at));
+	device->pinned_bytes += nbytes;
+	return TUTTI_OK;
+}
+
+tutti_status tti_device_write(struct tti_device *device, uint64_t to, const void *from,
+			      size_t nbytes)
+{
+	return tti_gpu_write(device->gpu, to, from, nbytes);
+}
+
+/* -- Ready for calls --------------------------------------------------------------------------- */
+
+static tutti_status alloc_zeroed(struct tti_device *device, size_t nbytes, uint64_t *out)
+{
+	TTI_TRY(tti_device_alloc(device, nbytes, out));
+	return tti_gpu_zero(device->gpu, *out, nbytes);
+}
+
+/* Whoever fails the communicator from now on sees the control. */
+static void publish(struct tti_comm *comm, struct tti_dev_control *control)
+{
+	pthread_mutex_lock(&comm->lock);
+	comm->device->control = control;
+	if (atomic_load(&comm->stop))
+		tti_device_stop(comm->device);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+/* What a failed try has made stays for the next. */
+tutti_status tti_device_make_ready(struct tti_comm *comm)
+{
+	struct tti_device *device = comm->device;
+	const size_t nlanes = (size_t)device->shape.nblocks * 2 * (size_t)device->n;
+	void *control;
+
+	if (!device->stream)
+		TTI_TRY(tti_gpu_stream_create(device->gpu, false, &device->stream));
+	if (!device->state_at)
+		TTI_TRY(alloc_zeroed(device, sizeof(struct tti_dev_state), &device->state_at));
+	if (!device->lanes_at)
+		TTI_TRY(alloc_zeroed(device, nlanes * sizeof(struct tti_dev_lane),
+				     &device->lanes_at));
+	if (!device->control) {
+		TTI_TRY(tti_device_alloc_pinned(device, sizeof(*device->control), &control,
+						&device->control_at));
+		publish(comm, control);
+	}
+	return TUTTI_OK;
+}
+
+void tti_device_stop(struct tti_device *device)
+{
+	if (device && device->control)
+		__atomic_store_n(&device->control->stop, 1, __ATOMIC_RELEASE);
+}
