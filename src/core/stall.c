@@ -83,6 +83,7 @@ static void describe_way(const char *algorithm, uint64_t split, uint32_t stage, 
 		[TTI_STAGE_DECISION] = " to tell of its plan",
 		[TTI_STAGE_SHAPE] = " to send its plan",
 		[TTI_STAGE_PROOFS] = " to compare proofs of its plan",
+		[TTI_STAGE_LANES] = " to make lanes between GPUs",
 	};
 
 	buf[0] = 0;

@@ -28,6 +28,7 @@ enum tti_stage {
 	TTI_STAGE_DECISION, /* of a handoff that is planned         */
 	TTI_STAGE_SHAPE,
 	TTI_STAGE_PROOFS,
+	TTI_STAGE_LANES, /* lanes between GPUs are made */
 	TTI_STAGES
 };
 

@@ -78,6 +78,7 @@ void tti_device_free(struct tti_device *device)
 {
 	if (!device)
 		return;
+	tti_device_free_lanes(device);
 	tti_device_free_memory(device);
 	if (device->gpu) {
 		tti_gpu_free(device->gpu, device->lanes_at);

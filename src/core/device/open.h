@@ -24,7 +24,8 @@ TUTTI_CHECKED tutti_status tti_device_alloc(struct tti_device *device, size_t nb
 /* `*host` is zeroed. */
 TUTTI_CHECKED tutti_status tti_device_alloc_pinned(struct tti_device *device, size_t nbytes,
 						   void **host, uint64_t *at);
-/* Before the GPU is closed: programs, rooms, scratch (memory.c). */
+/* Before the GPU is closed: programs, rooms, scratch (memory.c); lanes (connect.c). */
 void tti_device_free_memory(struct tti_device *device);
+void tti_device_free_lanes(struct tti_device *device);
 
 #endif
