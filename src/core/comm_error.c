@@ -5,6 +5,7 @@
 
 #include "boot/boot.h"
 #include "boot/watch/watch.h"
+#include "core/device/device.h"
 #include "util/error.h"
 #include "util/interrupt.h"
 #include "util/mem.h"
@@ -62,6 +63,7 @@ void tti_comm_mark_failed(struct tti_comm *comm, tutti_status status, const char
 		}
 		atomic_store(&comm->async_error, status);
 		atomic_store(&comm->stop, 1);
+		tti_device_stop(comm->device);
 		stop_followers(comm, status);
 	}
 	pthread_mutex_unlock(&comm->lock);

@@ -8,6 +8,7 @@
 #include "boot/watch/callers.h"
 #include "boot/watch/watch.h"
 #include "core/call/timeout.h"
+#include "core/device/facts.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/init/agree.h"
@@ -72,6 +73,7 @@ static void leave_family(struct tti_comm *root)
 		tti_agreement_free(root->agreements[i]);
 	tti_boot_close(root->boot); /* until then it may hear news */
 	free_findings(root);
+	tti_devices_free(root->devices);
 	tti_tuning_release(&root->tuning);
 	tti_free(root->texts);
 	tti_free(root->answer);
@@ -124,6 +126,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_transfers_release(&comm->transfers);
 	tti_free(comm->extents.at);
 	tti_windows_release(comm);
+	tti_device_close(comm);
 	tti_comm_close_ports(comm);
 	tti_callers_free(comm->callers);
 	if (root != comm)
@@ -134,6 +137,7 @@ void tti_comm_free(struct tti_comm *comm)
 	/* Children are derived from those of the root. */
 	if (root != comm) {
 		free_findings(comm);
+		tti_devices_free(comm->devices);
 		tti_free(comm->tuning.machine);
 		tti_free(comm->in_root);
 	}

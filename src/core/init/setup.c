@@ -301,6 +301,7 @@ static void measure_ports(struct tti_comm *comm)
 			comm->slot_bytes = port->slot_bytes;
 	}
 	comm->host_slot_bytes = comm->slot_bytes;
+	tti_devices_settle(comm);
 }
 
 /* One rank's part of what the ranks of this host may keep in caches. */
