@@ -14,23 +14,20 @@
 
 struct tti_dev_env {
 	struct tti_dev_world world;
-	const struct tti_dev_call *call;
-	const struct tti_dev_program *prog;
-	const struct tti_dev_operation *operation;
-	const int32_t *queue_of, *lane_of, *peer_of;
-	struct tti_dev_lane *lane;            /* [2 * n], of this block */
-	const struct tti_dev_extent *extents; /* NULL: all chunks are alike */
-	struct tti_dev_end *src, *dst;        /* of the operation that runs */
-	struct tti_dev_control *control;
-	struct tti_dev_state *state;
-	uint64_t scratch;        /* of this block */
-	uint32_t block, nblocks; /* of the rank */
-	uint32_t splits;         /* what receives and sends on does so in two halves */
+	struct tti_dev_shared *shared;
 	uint32_t gave_up;
 	uint32_t index, round; /* where it stands */
 };
 
 /* -- Waiting --------------------------------------------------------------------------------- */
+
+/* What a block does next. */
+enum tti_dev_next {
+	TTI_DEV_NEXT_ENDS,  /* the call ends early */
+	TTI_DEV_NEXT_NONE,  /* all is done */
+	TTI_DEV_NEXT_RUNS,  /* an operation */
+	TTI_DEV_NEXT_OTHER, /* another call in the place of this one */
+};
 
 /* Zeroed: it has not begun. */
 struct tti_dev_wait {
@@ -43,7 +40,8 @@ enum tti_dev_seen {
 	TTI_DEV_SEEN_SHOWN = 2, /* this thread says what it waits for */
 };
 
-/* The slow part of a wait: whether the call ends, and who says what the block waits for. */
+/* The slow part of a wait: whether the call ends, and who says what the block waits for (waits_for 0:
+ * not this thread). */
 TTI_DEV_COLD uint32_t tti_dev_look(const uint32_t *stop, const uint32_t *reported,
 				   struct tti_dev_shared *shared, struct tti_dev_progress *progress,
 				   uint32_t who, struct tti_dev_progress now)
@@ -52,7 +50,7 @@ TTI_DEV_COLD uint32_t tti_dev_look(const uint32_t *stop, const uint32_t *reporte
 		tti_dev_raise(&shared->verdict, TTI_DEV_STOPPED);
 		return TTI_DEV_SEEN_END;
 	}
-	if (tti_dev_swap_if(&shared->shown, 0, who) != 0)
+	if (!now.waits_for || tti_dev_swap_if(&shared->shown, 0, who) != 0)
 		return 0;
 	tti_dev_store_32(&progress->operation, now.operation);
 	tti_dev_store_32(&progress->round, now.round);
@@ -61,26 +59,31 @@ TTI_DEV_COLD uint32_t tti_dev_look(const uint32_t *stop, const uint32_t *reporte
 	return TTI_DEV_SEEN_SHOWN;
 }
 
-/* Between two looks at what is waited for: a message of `peer`, or room at it. 0: the call ends. */
-TTI_DEV_FN int tti_dev_wait_on(struct tti_dev_env *env, struct tti_dev_wait *wait, int32_t peer,
-			       uint32_t is_room)
+TTI_DEV_FN uint32_t tti_dev_look_up(struct tti_dev_env *env, int32_t peer, uint32_t is_room)
 {
 	struct tti_dev_progress now;
 	uint32_t seen;
 
-	if (env->gave_up)
-		return 0;
-	tti_dev_relax(++wait->looks);
-	if (wait->looks % TTI_DEV_LOOKS)
-		return 1;
 	now.waits_for = 1 + (uint32_t)peer;
 	now.operation = env->index;
 	now.round = env->round;
 	now.is_room = is_room;
-	seen = tti_dev_look(&env->control->stop, &env->state->reported, env->world.shared,
-			    &env->control->progress[env->block], 1 + tti_dev_tid(&env->world), now);
-	wait->shows |= seen & TTI_DEV_SEEN_SHOWN;
-	env->gave_up = seen & TTI_DEV_SEEN_END;
+	seen = tti_dev_look(&env->shared->control->stop, &env->shared->state->reported, env->shared,
+			    &env->shared->control->progress[env->shared->block],
+			    1 + tti_dev_tid(&env->world), now);
+	env->gave_up |= seen & TTI_DEV_SEEN_END;
+	return seen;
+}
+
+/* Between two looks at what is waited for: a message of `peer`, or room at it. 0: the call ends. */
+TTI_DEV_FN int tti_dev_wait_on(struct tti_dev_env *env, struct tti_dev_wait *wait, int32_t peer,
+			       uint32_t is_room)
+{
+	if (env->gave_up)
+		return 0;
+	tti_dev_relax(++wait->looks);
+	if (wait->looks % TTI_DEV_LOOKS == 0)
+		wait->shows |= tti_dev_look_up(env, peer, is_room) & TTI_DEV_SEEN_SHOWN;
 	return !env->gave_up;
 }
 
@@ -88,8 +91,8 @@ TTI_DEV_FN void tti_dev_wait_over(struct tti_dev_env *env, const struct tti_dev_
 {
 	if (!wait->shows)
 		return;
-	tti_dev_store_32(&env->control->progress[env->block].waits_for, 0);
-	tti_dev_store_shared(&env->world.shared->shown, 0);
+	tti_dev_store_32(&env->shared->control->progress[env->shared->block].waits_for, 0);
+	tti_dev_store_shared(&env->shared->shown, 0);
 }
 
 /* Wait until a counter is at_least; 0: the call ends. */
@@ -135,8 +138,8 @@ TTI_DEV_FN void tti_dev_check_head(struct tti_dev_env *env, int32_t peer,
 	if (came->tag == own->tag && came->nbytes == own->nbytes)
 		return;
 	env->gave_up = 1;
-	tti_dev_tell_mismatch(env->state, env->world.shared, &env->control->report, peer, *came,
-			      *own);
+	tti_dev_tell_mismatch(env->shared->state, env->shared, &env->shared->control->report, peer,
+			      *came, *own);
 }
 
 /* -- Units: 16 bytes of data, or four words ---------------------------------------------------- */

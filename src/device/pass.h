@@ -37,12 +37,31 @@ struct tti_dev_pass {
 	int32_t is_large; /* the result goes past the caches */
 };
 
-/* What the threads of a block share. After it: sources and results of the operation that runs. */
+/* What the threads of a block share: what the block works on, which one of them says before the first
+ * barrier, and some words by which they come to agree. After it come the sources and the results of
+ * the operation that runs. It is in the memory that a multiprocessor has for a block, as registers
+ * are few. */
 struct tti_dev_shared {
+	const struct tti_dev_call *call;
+	const struct tti_dev_program *prog;
+	const struct tti_dev_operation *operation;
+	const int32_t *queue_of, *lane_of, *peer_of;
+	struct tti_dev_lane *lane;            /* [2 * n], of this block */
+	const struct tti_dev_extent *extents; /* NULL: all chunks are alike */
+	struct tti_dev_end *src, *dst;        /* of the operation that runs */
+	struct tti_dev_control *control;
+	struct tti_dev_state *state;
+	/* Of calls with by_chunk. */
+	const struct tti_queue *queue;
+	const int32_t *queued, *pred_of, *pred, *local;
+	uint64_t scratch;        /* of this block */
+	uint32_t block, nblocks; /* of the rank */
+	uint32_t splits;         /* what receives and sends on does so in two halves */
+	int32_t words;           /* messages go as words */
 	uint32_t verdict;   /* enum tti_dev_result, once a thread knows that the call ends early */
 	uint32_t shown;     /* 1 + the thread that says what it waits for; 0: none does */
-	uint32_t chosen[3]; /* by_chunk: 1 + the place of what runs next, in turns of three */
-	uint32_t pad[3];
+	uint32_t chosen[3]; /* by_chunk: the turn of the place that runs next, by turns of three */
+	uint32_t pad;
 };
 
 /* Bytes of that for a launch. */

@@ -3,450 +3,160 @@
 #define TTI_DEVICE_RUN_H
 
 /* The interpreter of compiled programs: one source, a kernel under nvcc and threads of the host
- * under a C compiler (world.h).
+ * under a C compiler (world.h). A block of threads runs the operations of its program one after the
+ * other, which never deadlocks (coll/compile/compile.h).
  *
- * A block of threads runs the operations of its program one after the other, which never deadlocks
- * (coll/compile/compile.h), on its own part of all data (abi.h). An operation is
- *
- *     find      the threads share the lanes: each waits for the messages, and for the room, of its
- *               own ones, and says where data lies
- *     barrier
- *     pass      all threads combine the data, or copy it (reduce.h)
- *     barrier
- *     post      each tells the peers of its lanes that slots are full, or free again
- *
- * What a thread keeps of a lane no other one touches. The first barrier also says whether a thread
- * has given up, and then all leave. Words are waited for in the pass, so there the second one says
- * so as well. A call goes in rounds, as queues of the engine do: in round r an operation of stage s
- * works on block of data r - skew * s.
+ * A call goes in rounds, as queues of the engine do: in round r an operation of stage s works on
+ * block of data r - skew * s. Memory programs
+ * go otherwise (run_memory.h).
  *
  * Owner: none. Threads: all functions are called by all threads of a block alike. */
 
-#include "device/env.h"
-#include "device/reduce.h"
+#include "device/run_memory.h"
+#include "device/run_operation.h"
 
-/* -- Which data ------------------------------------------------------------------------------ */
+/* -- The order of operations ----------------------------------------------------------------- */
 
-/* The part that this block has of a block of data of a chunk: its row, its first element, counted
- * in the row (with extents: in the chunk), and how many; and those of all blocks. */
-struct tti_dev_piece {
-	uint64_t row, first, count, whole;
+/* So many operations without a wait, and the block looks whether the call ends. */
+#define TTI_DEV_UNWATCHED 64
+
+/* What runs next, and in which block of data. */
+struct tti_dev_order {
+	int32_t index, data_block;
+	int32_t round;
+	uint32_t unwatched;
+	struct tti_dev_memory memory; /* of memory programs */
 };
 
-/* Divides by 32 bits where that is enough, as GPUs do it in much less time. */
-TTI_DEV_FN uint64_t tti_dev_divide(uint64_t a, uint32_t b)
+TTI_DEV_FN void tti_dev_begin_order(struct tti_dev_env *env, struct tti_dev_order *order)
 {
-	return a >> 32 ? a / b : (uint32_t)a / b;
+	order->index = -1;
+	order->data_block = order->round = 0;
+	order->unwatched = 0;
+	if (env->shared->prog->is_memory)
+		tti_dev_begin_memory(env, &order->memory);
 }
 
-/* Where the part of a block begins: abi.h. */
-TTI_DEV_FN uint64_t tti_dev_edge(const struct tti_dev_env *env, uint64_t count, uint32_t block)
+/* Operations in their order, round after round. */
+TTI_DEV_FN enum tti_dev_next tti_dev_next_of_rounds(const struct tti_dev_env *env,
+						    struct tti_dev_order *order)
 {
-	const uint64_t even = tti_dev_divide(count * block, env->nblocks);
+	const struct tti_dev_program *prog = env->shared->prog;
+	const int32_t nrounds = env->shared->call->nrounds;
+	const int32_t end = nrounds + prog->skew * (prog->nstages - 1);
 
-	return block == env->nblocks ? count
-				     : even & ~(TTI_DEV_UNIT / (uint64_t)env->call->type_size - 1);
-}
-
-TTI_DEV_FN struct tti_dev_piece tti_dev_part_of(const struct tti_dev_env *env, uint64_t row,
-						uint64_t first, uint64_t whole)
-{
-	const uint64_t edge = tti_dev_edge(env, whole, env->block);
-	struct tti_dev_piece piece;
-
-	piece.row = row;
-	piece.first = first + edge;
-	piece.count = tti_dev_edge(env, whole, env->block + 1) - edge;
-	piece.whole = whole;
-	return piece;
-}
-
-/* How many elements there are from `first` to `end`, but `slice` at most. */
-TTI_DEV_FN uint64_t tti_dev_slice_of(uint64_t first, uint64_t end, uint64_t slice)
-{
-	if (first >= end)
-		return 0;
-	return end - first < slice ? end - first : slice;
-}
-
-/* As operands of the engine: src/engine/operand.c. */
-TTI_DEV_FN struct tti_dev_piece tti_dev_piece_at(const struct tti_dev_env *env, int32_t chunk,
-						 int32_t data_block)
-{
-	const struct tti_dev_call *call = env->call;
-	const uint64_t at = (uint64_t)data_block;
-	uint64_t row, part, first, end;
-
-	if (env->extents) {
-		const struct tti_dev_extent *extent = &env->extents[chunk];
-
-		first = at * extent->slice;
-		return tti_dev_part_of(env, 0, first,
-				       tti_dev_slice_of(first, extent->count, extent->slice));
-	}
-	row = (uint64_t)(chunk / call->parts);
-	part = (uint64_t)(chunk % call->parts);
-	first = part * call->chunk_count + at * call->slice;
-	end = (part + 1) * call->chunk_count;
-	if (end > call->row_count)
-		end = call->row_count;
-	return tti_dev_part_of(env, row, first, tti_dev_slice_of(first, end, call->slice));
-}
-
-/* Bytes from where the input of a rank begins, or its output, to the piece of a chunk. */
-TTI_DEV_FN uint64_t tti_dev_input_at(const struct tti_dev_env *env, int32_t chunk,
-				     const struct tti_dev_piece *piece)
-{
-	const struct tti_dev_call *call = env->call;
-	const uint64_t byte = piece->first * (uint64_t)call->type_size;
-
-	if (env->extents)
-		return env->extents[chunk].first * (uint64_t)call->type_size + byte;
-	return (call->paired ? piece->row % call->paired : piece->row) * call->in_stride + byte;
-}
-
-TTI_DEV_FN uint64_t tti_dev_output_at(const struct tti_dev_env *env, int32_t chunk,
-				      const struct tti_dev_piece *piece)
-{
-	const struct tti_dev_call *call = env->call;
-	const uint64_t byte = piece->first * (uint64_t)call->type_size;
-
-	if (env->extents)
-		return env->extents[chunk].to * (uint64_t)call->type_size + byte;
-	return (call->paired ? piece->row / call->paired : piece->row) * call->out_stride + byte;
-}
-
-/* The address of the piece in a place; NONE: 0. */
-TTI_DEV_FN uint64_t tti_dev_address_of(const struct tti_dev_env *env, uint32_t place,
-				       const struct tti_dev_operation *op,
-				       const struct tti_dev_piece *piece, int32_t data_block)
-{
-	const struct tti_dev_call *call = env->call;
-
-	if (place == TTI_PLACE_INPUT)
-		return call->input + tti_dev_input_at(env, op->chunk, piece);
-	if (place == TTI_PLACE_OUTPUT)
-		return call->output + tti_dev_output_at(env, op->chunk, piece);
-	if (place == TTI_PLACE_SCRATCH) {
-		const uint64_t row = (uint32_t)data_block & ((uint32_t)call->window - 1);
-
-		return env->scratch +
-		       (row * (uint64_t)env->prog->nscratch + (uint64_t)op->scratch) *
-			       call->part_bytes;
-	}
-	return 0;
-}
-
-/* -- Lanes ----------------------------------------------------------------------------------- */
-
-/* Whether the lane of a queue is this thread's. */
-TTI_DEV_FN int tti_dev_has_lane(const struct tti_dev_env *env, int32_t queue)
-{
-	const uint32_t at = (uint32_t)queue, nthreads = tti_dev_nthreads(&env->world);
-
-	return (at < nthreads ? at : at % nthreads) == tti_dev_tid(&env->world);
-}
-
-TTI_DEV_FN uint64_t tti_dev_words_of(const struct tti_dev_lane *lane, uint64_t slot)
-{
-	return lane->words + slot * 2 * lane->word_bytes;
-}
-
-/* Wait for the next message of a lane, and say where its data lies. */
-TTI_DEV_FN void tti_dev_find_message(struct tti_dev_env *env, int32_t queue,
-				     const struct tti_dev_head *own, struct tti_dev_end *out)
-{
-	const struct tti_dev_lane *lane = &env->lane[env->lane_of[queue]];
-	const int32_t peer = env->lane_of[queue] / 2;
-	const uint64_t seq = lane->seq, slot = seq % lane->nslots;
-	struct tti_dev_head came;
-	uint64_t full;
-
-	if (env->call->words) {
-		const uint64_t *words =
-			TTI_DEV_AT(&env->world, uint64_t, tti_dev_words_of(lane, slot));
-		const struct tti_dev_unit head =
-			tti_dev_await_words(env, words, 0, (uint32_t)(seq + 1), peer);
-
-		came.tag = head.part[0];
-		came.nbytes = head.part[1];
-		out->at = (void *)words;
-	} else if (tti_dev_wait_counter(env, TTI_DEV_AT(&env->world, uint64_t, lane->full), seq + 1,
-					peer, 0, &full)) {
-		came = TTI_DEV_AT(&env->world, struct tti_dev_head, lane->heads)[slot];
-		out->at = TTI_DEV_AT(&env->world, void, lane->slots + slot * lane->slot_bytes);
-	}
-	out->flag = (uint32_t)(seq + 1);
-	out->peer = env->call->words ? peer : -1;
-	if (!env->gave_up)
-		tti_dev_check_head(env, peer, &came, own);
-}
-
-/* Wait for room in a lane, and say where it is. */
-TTI_DEV_FN void tti_dev_find_room(struct tti_dev_env *env, int32_t queue,
-				  const struct tti_dev_head *own, struct tti_dev_end *out)
-{
-	struct tti_dev_lane *lane = &env->lane[env->lane_of[queue]];
-	const int32_t peer = env->lane_of[queue] / 2;
-	const uint64_t seq = lane->seq, slot = seq % lane->nslots;
-
-	if (lane->known + lane->nslots <= seq &&
-	    !tti_dev_wait_counter(env, TTI_DEV_AT(&env->world, uint64_t, lane->freed),
-				  seq + 1 - lane->nslots, peer, 1, &lane->known))
-		return;
-	out->flag = (uint32_t)(seq + 1);
-	if (env->call->words) {
-		const struct tti_dev_unit head = { { own->tag, own->nbytes } };
-
-		out->at = TTI_DEV_AT(&env->world, uint64_t, tti_dev_words_of(lane, slot));
-		out->peer = peer;
-		tti_dev_send_words((uint64_t *)out->at, 0, out->flag, head);
-	} else {
-		TTI_DEV_AT(&env->world, struct tti_dev_head, lane->heads)[slot] = *own;
-		out->at = TTI_DEV_AT(&env->world, void, lane->slots + slot * lane->slot_bytes);
-		out->peer = -1;
+	for (;;) {
+		if (++order->index >= prog->noperations) {
+			order->index = 0;
+			order->round++;
+		}
+		if (order->round >= end || prog->noperations == 0)
+			return TTI_DEV_NEXT_NONE;
+		order->data_block =
+			order->round - prog->skew * env->shared->operation[order->index].stage;
+		if (order->data_block >= 0 && order->data_block < nrounds)
+			return TTI_DEV_NEXT_RUNS;
 	}
 }
 
-/* A message is written: tell its reader. Words tell by themselves. */
-TTI_DEV_FN void tti_dev_post_message(struct tti_dev_env *env, int32_t queue)
+TTI_DEV_FN enum tti_dev_next tti_dev_next_of(struct tti_dev_env *env, struct tti_dev_order *order)
 {
-	struct tti_dev_lane *lane = &env->lane[env->lane_of[queue]];
-
-	lane->seq++;
-	if (!env->call->words)
-		tti_dev_store_release(TTI_DEV_AT(&env->world, uint64_t, lane->full), lane->seq);
-}
-
-/* A message is read: tell its writer. */
-TTI_DEV_FN void tti_dev_post_room(struct tti_dev_env *env, int32_t queue)
-{
-	struct tti_dev_lane *lane = &env->lane[env->lane_of[queue]];
-
-	lane->seq++;
-	tti_dev_store_release(TTI_DEV_AT(&env->world, uint64_t, lane->freed), lane->seq);
-}
-
-/* -- One operation --------------------------------------------------------------------------- */
-
-/* What an operation is in one block of data. */
-struct tti_dev_act {
-	struct tti_dev_operation op;
-	struct tti_dev_piece piece;
-	uint64_t from, to; /* addresses; 0: none */
-	int32_t nsrc, ndst;
-	int32_t own; /* the place of the local value among the sources; nin: there is none */
-	int32_t multiplies;
-};
-
-TTI_DEV_FN void tti_dev_place(const struct tti_dev_env *env, struct tti_dev_act *act,
-			      int32_t data_block)
-{
-	const struct tti_dev_operation *op = &act->op;
-	int32_t writes;
-
-	act->from = tti_dev_address_of(env, op->from, op, &act->piece, data_block);
-	act->to = tti_dev_address_of(env, op->to, op, &act->piece, data_block);
-	act->own = op->from == TTI_PLACE_NONE ? op->nin + op->nget : op->local_at;
-	act->nsrc = op->nin + op->nget + (op->from != TTI_PLACE_NONE);
-	act->multiplies = env->call->has_scalar && op->from == TTI_PLACE_INPUT;
-	/* In place a value may be where it belongs. */
-	writes = op->to != TTI_PLACE_NONE &&
-		 (op->nin > 0 || op->nget > 0 || act->multiplies || act->from != act->to);
-	act->ndst = op->nout + op->nput + writes;
-}
-
-TTI_DEV_FN void tti_dev_find(struct tti_dev_env *env, const struct tti_dev_act *act)
-{
-	const struct tti_dev_operation *op = &act->op;
-	struct tti_dev_head own;
-
-	if (tti_dev_tid(&env->world) == 0 && op->from != TTI_PLACE_NONE) {
-		env->src[act->own].at = TTI_DEV_AT(&env->world, void, act->from);
-		env->src[act->own].peer = -1;
-	}
-	if (tti_dev_tid(&env->world) == 0 && act->ndst > op->nout) {
-		env->dst[op->nout].at = TTI_DEV_AT(&env->world, void, act->to);
-		env->dst[op->nout].peer = -1;
-	}
-	own.tag = env->call->by_chunk ? env->extents[op->chunk].tag : env->call->tag;
-	own.nbytes = act->piece.whole * (uint64_t)env->call->type_size;
-	for (int32_t i = 0; i < op->nin; i++)
-		if (tti_dev_has_lane(env, env->queue_of[op->in + i]))
-			tti_dev_find_message(env, env->queue_of[op->in + i], &own,
-					     &env->src[i + (i >= act->own)]);
-	for (int32_t i = 0; i < op->nout; i++)
-		if (tti_dev_has_lane(env, env->queue_of[op->out + i]))
-			tti_dev_find_room(env, env->queue_of[op->out + i], &own, &env->dst[i]);
-}
-
-TTI_DEV_FN void tti_dev_combine(struct tti_dev_env *env, const struct tti_dev_act *act)
-{
-	const struct tti_dev_call *call = env->call;
-	const uint64_t nbytes = act->piece.count * (uint64_t)call->type_size;
-	struct tti_dev_pass pass;
-
-	if (nbytes == 0 || act->ndst == 0)
-		return;
-	pass.src = env->src;
-	pass.dst = env->dst;
-	pass.count = act->piece.count;
-	pass.scalar = call->scalar;
-	pass.nsrc = act->nsrc;
-	pass.ndst = act->ndst;
-	pass.input_at = act->multiplies ? act->own : -1;
-	pass.type = call->type;
-	pass.op = call->op;
-	pass.type_size = call->type_size;
-	/* One value alone is complete already, or is one of several that are. */
-	pass.divisor = act->op.final && act->nsrc > 1 ? call->divisor : 0;
-	pass.words = call->words;
-	pass.is_large = call->is_large;
-	tti_dev_reduce(env, &pass);
-	if (tti_dev_tid(&env->world) == 0)
-		tti_dev_count(&env->world, (uint64_t)act->nsrc * nbytes,
-			      (uint64_t)act->ndst * nbytes);
-}
-
-TTI_DEV_FN void tti_dev_post(struct tti_dev_env *env, const struct tti_dev_operation *op)
-{
-	for (int32_t i = 0; i < op->nout; i++)
-		if (tti_dev_has_lane(env, env->queue_of[op->out + i]))
-			tti_dev_post_message(env, env->queue_of[op->out + i]);
-	for (int32_t i = 0; i < op->nin; i++)
-		if (tti_dev_has_lane(env, env->queue_of[op->in + i]))
-			tti_dev_post_room(env, env->queue_of[op->in + i]);
-}
-
-/* 0: the call ends. */
-TTI_DEV_FN int tti_dev_run_act(struct tti_dev_env *env, struct tti_dev_act *act, int32_t data_block)
-{
-	tti_dev_place(env, act, data_block);
-	tti_dev_find(env, act);
-	if (tti_dev_barrier_any(&env->world, env->gave_up))
-		return 0;
-	tti_dev_combine(env, act);
-	if (!env->call->words)
-		tti_dev_barrier(&env->world);
-	else if (tti_dev_barrier_any(&env->world, env->gave_up))
-		return 0;
-	tti_dev_post(env, &act->op);
-	return 1;
-}
-
-/* The halves of an operation that receives and sends on (abi.h): it receives, and then sends what it
- * has written. */
-TTI_DEV_FN void tti_dev_take_half(struct tti_dev_operation *op, int32_t half)
-{
-	if (half == 0) {
-		op->nout = 0;
-		return;
-	}
-	op->nin = 0;
-	op->from = op->to;
-	op->to = TTI_PLACE_NONE;
-	op->local_at = 0;
-}
-
-/* One operation in one block of data; 0: the call ends. */
-TTI_DEV_FN int tti_dev_run_operation(struct tti_dev_env *env, int32_t index, int32_t data_block)
-{
-	const struct tti_dev_operation *op = &env->operation[index];
-	const int32_t halves = env->splits && op->nin > 0 && op->nout > 0 ? 2 : 1;
-	struct tti_dev_act act;
-
-	act.piece = tti_dev_piece_at(env, op->chunk, data_block);
-	env->index = (uint32_t)index;
-	for (int32_t half = 0; half < halves; half++) {
-		act.op = *op;
-		if (halves > 1)
-			tti_dev_take_half(&act.op, half);
-		else if (op->is_dropped)
-			act.op.to = TTI_PLACE_NONE;
-		if (!tti_dev_run_act(env, &act, data_block))
-			return 0;
-	}
-	return 1;
+	/* Whoever never waits long has to see a stop as well. */
+	if (++order->unwatched % TTI_DEV_UNWATCHED == 0 && tti_dev_tid(&env->world) == 0)
+		tti_dev_look_up(env, -1, 0);
+	if (env->shared->prog->is_memory)
+		return tti_dev_next_of_memory(env, &order->memory, &order->index,
+					      &order->data_block);
+	return tti_dev_next_of_rounds(env, order);
 }
 
 /* -- One call -------------------------------------------------------------------------------- */
 
-/* All operations in their order, round after round; 0: the call ends early. */
-TTI_DEV_FN int tti_dev_run_rounds(struct tti_dev_env *env)
-{
-	const struct tti_dev_program *prog = env->prog;
-	const int32_t nrounds = env->call->nrounds;
-	const int32_t end = nrounds + prog->skew * (prog->nstages - 1);
-
-	for (int32_t round = 0; round < end; round++)
-		for (int32_t i = 0; i < prog->noperations; i++) {
-			const int32_t data_block = round - prog->skew * env->operation[i].stage;
-
-			if (data_block < 0 || data_block >= nrounds)
-				continue;
-			env->round = (uint32_t)data_block;
-			if (!tti_dev_run_operation(env, i, data_block))
-				return 0;
-		}
-	return 1;
-}
-
-#include "device/run_memory.h"
-
-/* What this thread works on; of the world nothing changes. */
-TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_call *call,
-			      uint32_t noperands)
+/* A call that the block runs. By one thread. */
+TTI_DEV_FN void tti_dev_begin_call(struct tti_dev_env *env, const struct tti_dev_call *call)
 {
 	const struct tti_dev_program *prog =
 		TTI_DEV_AT(&env->world, const struct tti_dev_program, call->program);
 	const char *base = (const char *)prog;
+	struct tti_dev_shared *to = env->shared;
 
-	env->call = call;
-	env->prog = prog;
-	env->operation = (const struct tti_dev_operation *)(base + prog->operations);
-	env->queue_of = (const int32_t *)(base + prog->queue_of);
-	env->lane_of = (const int32_t *)(base + prog->lane_of);
-	env->peer_of = (const int32_t *)(base + prog->peer_of);
-	env->lane = TTI_DEV_AT(&env->world, struct tti_dev_lane, call->lanes) +
-		    (uint64_t)env->block * 2 * (uint64_t)prog->n;
-	env->extents = call->extents
-			       ? TTI_DEV_AT(&env->world, const struct tti_dev_extent, call->extents)
-			       : (const struct tti_dev_extent *)0;
-	env->src = (struct tti_dev_end *)(env->world.shared + 1);
-	env->dst = env->src + noperands;
-	env->scratch = call->scratch + env->block * (uint64_t)call->window *
-					       (uint64_t)prog->nscratch * call->part_bytes;
-	env->splits = prog->nqueues > 0 && env->lane[env->lane_of[0]].nslots < 2;
-	env->gave_up = 0;
-	env->index = env->round = 0;
+	to->call = call;
+	to->prog = prog;
+	to->operation = (const struct tti_dev_operation *)(base + prog->operations);
+	to->queue_of = (const int32_t *)(base + prog->queue_of);
+	to->lane_of = (const int32_t *)(base + prog->lane_of);
+	to->peer_of = (const int32_t *)(base + prog->peer_of);
+	to->queue = (const struct tti_queue *)(base + prog->queues);
+	to->queued = (const int32_t *)(base + prog->queued);
+	to->pred_of = (const int32_t *)(base + prog->pred_of);
+	to->pred = (const int32_t *)(base + prog->pred);
+	to->local = (const int32_t *)(base + prog->local);
+	to->lane = TTI_DEV_AT(&env->world, struct tti_dev_lane, call->lanes) +
+		   (uint64_t)to->block * 2 * (uint64_t)prog->n;
+	to->extents = call->extents
+			      ? TTI_DEV_AT(&env->world, const struct tti_dev_extent, call->extents)
+			      : (const struct tti_dev_extent *)0;
+	to->scratch = call->scratch + to->block * (uint64_t)call->window *
+					      (uint64_t)prog->nscratch * call->part_bytes;
+	to->splits = prog->nqueues > 0 && to->lane[to->lane_of[0]].nslots < 2;
+	/* Words order nothing but themselves, and messages of memory programs order memory. */
+	to->words = call->words && !prog->is_memory;
 }
 
-/* 0: the call ends early. */
-TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env, const struct tti_dev_call *call,
-				uint32_t noperands)
+/* 0: the call ends early. All orders come to the one place where an operation runs, as a kernel
+ * would have its code again at each. */
+TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env)
 {
-	uint32_t refused = 0;
+	struct tti_dev_order order;
+	enum tti_dev_next next;
 
-	tti_dev_begin(env, call, noperands);
-	if (!env->prog->is_memory)
-		return tti_dev_run_rounds(env);
-	if (!tti_dev_meet(env, &refused))
-		return 0;
-	if (!refused)
-		return tti_dev_run_memory(env);
-	tti_dev_begin(env, TTI_DEV_AT(&env->world, const struct tti_dev_call, call->fallback),
-		      noperands);
-	return tti_dev_run_rounds(env);
+	tti_dev_begin_order(env, &order);
+	for (;;) {
+		next = tti_dev_next_of(env, &order);
+		if (next == TTI_DEV_NEXT_OTHER) {
+			if (tti_dev_tid(&env->world) == 0)
+				tti_dev_begin_call(env, TTI_DEV_AT(&env->world,
+								   const struct tti_dev_call,
+								   env->shared->call->fallback));
+			tti_dev_barrier(&env->world);
+			tti_dev_begin_order(env, &order);
+			continue;
+		}
+		if (next != TTI_DEV_NEXT_RUNS)
+			return next == TTI_DEV_NEXT_NONE;
+		env->round = (uint32_t)order.data_block;
+		if (!tti_dev_run_operation(env, order.index, order.data_block))
+			return 0;
+	}
+}
+
+/* What a block works on. By one thread. */
+TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_launch *launch,
+			      uint32_t block)
+{
+	const struct tti_dev_call *call = &launch->call[block / launch->nblocks];
+	struct tti_dev_shared *to = env->shared;
+
+	to->block = block % launch->nblocks;
+	to->nblocks = launch->nblocks;
+	to->src = (struct tti_dev_end *)(to + 1);
+	to->dst = to->src + launch->noperands;
+	to->control = TTI_DEV_AT(&env->world, struct tti_dev_control, call->control);
+	to->state = TTI_DEV_AT(&env->world, struct tti_dev_state, call->state);
+	to->verdict = TTI_DEV_RUNS;
+	to->shown = 0;
+	to->chosen[0] = to->chosen[1] = to->chosen[2] = 0;
+	tti_dev_begin_call(env, call);
 }
 
 /* A block has ended: the last one of its rank says so. By one thread. */
-TTI_DEV_FN void tti_dev_end_block(struct tti_dev_env *env, const struct tti_dev_call *call,
-				  uint32_t result)
+TTI_DEV_FN void tti_dev_end(struct tti_dev_env *env, const struct tti_dev_call *call,
+			    uint32_t result)
 {
-	struct tti_dev_state *state = env->state;
+	struct tti_dev_state *state = env->shared->state;
 
 	tti_dev_raise(&state->result, result);
-	if (tti_dev_add_ordered(&state->ended, 1) + 1 != env->nblocks)
+	if (tti_dev_add_ordered(&state->ended, 1) + 1 != env->shared->nblocks)
 		return;
 	result = tti_dev_raise(&state->result, 0);
 	state->ended = 0;
@@ -457,31 +167,23 @@ TTI_DEV_FN void tti_dev_end_block(struct tti_dev_env *env, const struct tti_dev_
 				      call->done_value << 8 | result);
 }
 
-/* All threads of block `block` of a launch. `world` is set up, and memory that the block shares has
- * tti_dev_shared_bytes(). */
+/* All threads of block `block` of a launch. env->world is set up, and env->shared is memory of the
+ * block, tti_dev_shared_bytes(), aligned to 16. */
 TTI_DEV_FN void tti_dev_run(struct tti_dev_env *env, const struct tti_dev_launch *launch,
 			    uint32_t block)
 {
-	const struct tti_dev_call *call = &launch->call[block / launch->nblocks];
-	struct tti_dev_shared *shared = env->world.shared;
 	uint32_t result = TTI_DEV_DONE;
 
-	env->block = block % launch->nblocks;
-	env->nblocks = launch->nblocks;
-	env->control = TTI_DEV_AT(&env->world, struct tti_dev_control, call->control);
-	env->state = TTI_DEV_AT(&env->world, struct tti_dev_state, call->state);
-	if (tti_dev_tid(&env->world) == 0) {
-		shared->verdict = TTI_DEV_RUNS;
-		shared->shown = 0;
-		shared->chosen[0] = shared->chosen[1] = shared->chosen[2] = 0;
-	}
+	env->gave_up = env->index = env->round = 0;
+	if (tti_dev_tid(&env->world) == 0)
+		tti_dev_begin(env, launch, block);
 	tti_dev_barrier(&env->world);
-	if (!tti_dev_run_call(env, call, launch->noperands))
-		result = tti_dev_load_shared(&shared->verdict);
+	if (!tti_dev_run_call(env))
+		result = tti_dev_load_shared(&env->shared->verdict);
 	/* All threads have posted what they had to. */
 	tti_dev_barrier(&env->world);
 	if (tti_dev_tid(&env->world) == 0)
-		tti_dev_end_block(env, call, result);
+		tti_dev_end(env, &launch->call[block / launch->nblocks], result);
 }
 
 #endif

@@ -3,7 +3,7 @@
 #define TTI_DEVICE_RUN_MEMORY_H
 
 /* Memory programs (coll/program.h) on a device: operations in their order, those between two messages
- * block of data by block of data. Included by run.h.
+ * block of data by block of data.
  *
  * Each block reads and writes its own part of every piece, also in memory of peers, and is notified
  * by, and waits for, the same block of the peers alone. That is enough:
@@ -27,19 +27,7 @@
  *
  * Threads: all of a block call these functions alike. */
 
-#include "device/env.h"
-
-/* Rounds of a run between two looks at the host's words: a run waits for nobody. */
-#define TTI_DEV_ROUNDS_BLIND 64
-
-/* What this block was told of the buffers of a peer. */
-TTI_DEV_FN struct tti_dev_buffers *tti_dev_told(const struct tti_dev_env *env, int32_t peer)
-{
-	const uint64_t row = 1 + env->block;
-
-	return TTI_DEV_AT(&env->world, struct tti_dev_buffers, env->call->buffers) +
-	       row * (uint64_t)env->prog->n + (uint64_t)peer;
-}
+#include "device/run_operation.h"
 
 /* -- Messages -------------------------------------------------------------------------------- */
 
@@ -48,7 +36,8 @@ TTI_DEV_FN void tti_dev_tell_buffers(const struct tti_dev_env *env, int32_t peer
 				     const struct tti_dev_end *out)
 {
 	const struct tti_dev_buffers *own =
-		TTI_DEV_AT(&env->world, const struct tti_dev_buffers, env->call->buffers) + peer;
+		TTI_DEV_AT(&env->world, const struct tti_dev_buffers, env->shared->call->buffers) +
+		peer;
 	const struct tti_dev_unit unit = { { own->input, own->output } };
 
 	tti_dev_put(out, 0, TTI_DEV_UNIT, unit);
@@ -62,7 +51,7 @@ TTI_DEV_FN uint32_t tti_dev_hear_buffers(struct tti_dev_env *env, int32_t peer,
 	struct tti_dev_buffers *told = tti_dev_told(env, peer);
 
 	told->input = unit.part[0];
-	told->output = unit.part[1] ? unit.part[1] - env->call->own_row : 0;
+	told->output = unit.part[1] ? unit.part[1] - env->shared->call->own_row : 0;
 	return unit.part[0] != TTI_DEV_UNREACHED;
 }
 
@@ -74,25 +63,26 @@ TTI_DEV_FN int tti_dev_run_sync(struct tti_dev_env *env, const struct tti_dev_op
 	struct tti_dev_head own;
 	struct tti_dev_end end;
 
-	own.tag = env->call->tag;
+	own.tag = env->shared->call->tag;
 	own.nbytes = opens ? sizeof(struct tti_dev_buffers) : 0;
 	for (int32_t i = 0; i < op->nout; i++) {
-		const int32_t queue = env->queue_of[op->out + i];
+		const int32_t queue = env->shared->queue_of[op->out + i];
 
 		if (!tti_dev_has_lane(env, queue))
 			continue;
 		tti_dev_find_room(env, queue, &own, &end);
 		if (opens && !env->gave_up)
-			tti_dev_tell_buffers(env, env->lane_of[queue] / 2, &end);
+			tti_dev_tell_buffers(env, env->shared->lane_of[queue] / 2, &end);
 	}
 	for (int32_t i = 0; i < op->nin; i++) {
-		const int32_t queue = env->queue_of[op->in + i];
+		const int32_t queue = env->shared->queue_of[op->in + i];
 
 		if (!tti_dev_has_lane(env, queue))
 			continue;
 		tti_dev_find_message(env, queue, &own, &end);
 		if (opens && !env->gave_up)
-			*refused |= !tti_dev_hear_buffers(env, env->lane_of[queue] / 2, &end);
+			*refused |=
+				!tti_dev_hear_buffers(env, env->shared->lane_of[queue] / 2, &end);
 	}
 	/* All threads have written what the peers are told of, and all see what this one has heard
 	 * of. */
@@ -102,119 +92,79 @@ TTI_DEV_FN int tti_dev_run_sync(struct tti_dev_env *env, const struct tti_dev_op
 	return 1;
 }
 
-/* -- Data ------------------------------------------------------------------------------------ */
+/* -- Order ----------------------------------------------------------------------------------- */
 
-TTI_DEV_FN void tti_dev_set_end(const struct tti_dev_env *env, struct tti_dev_end *out,
-				uint64_t address)
+/* Operations first .. end - 1 are one run: no message is between them. */
+struct tti_dev_memory {
+	int32_t first, end;
+	uint32_t has_met, refused;
+};
+
+TTI_DEV_FN void tti_dev_begin_memory(const struct tti_dev_env *env, struct tti_dev_memory *memory)
 {
-	out->at = TTI_DEV_AT(&env->world, void, address);
-	out->peer = -1;
+	const struct tti_dev_buffers *own =
+		TTI_DEV_AT(&env->world, const struct tti_dev_buffers, env->shared->call->buffers) +
+		env->shared->prog->rank;
+
+	memory->first = memory->end = 0;
+	memory->has_met = 0;
+	memory->refused = own->input == TTI_DEV_UNREACHED;
 }
-
-/* Say where the sources and results lie: each thread some of those of peers. */
-TTI_DEV_FN void tti_dev_find_memory(struct tti_dev_env *env, const struct tti_dev_act *act)
-{
-	const struct tti_dev_operation *op = &act->op;
-	const int32_t tid = (int32_t)tti_dev_tid(&env->world);
-	const int32_t nthreads = (int32_t)tti_dev_nthreads(&env->world);
-	const uint64_t input = tti_dev_input_at(env, op->chunk, &act->piece);
-	const uint64_t output = tti_dev_output_at(env, op->chunk, &act->piece);
-
-	if (tid == 0 && op->from != TTI_PLACE_NONE)
-		tti_dev_set_end(env, &env->src[act->own], act->from);
-	if (tid == 0 && act->ndst > op->nput)
-		tti_dev_set_end(env, &env->dst[op->nput], act->to);
-	for (int32_t i = tid; i < op->nget; i += nthreads)
-		tti_dev_set_end(env, &env->src[i + (i >= act->own)],
-				tti_dev_told(env, env->peer_of[op->get + i])->input + input);
-	for (int32_t i = tid; i < op->nput; i += nthreads)
-		tti_dev_set_end(env, &env->dst[i],
-				tti_dev_told(env, env->peer_of[op->put + i])->output + output);
-}
-
-/* One operation in one block of data; 0: the call ends. */
-TTI_DEV_FN int tti_dev_run_in_memory(struct tti_dev_env *env, int32_t index, int32_t data_block)
-{
-	struct tti_dev_act act;
-
-	act.op = env->operation[index];
-	act.piece = tti_dev_piece_at(env, act.op.chunk, data_block);
-	env->index = (uint32_t)index;
-	tti_dev_place(env, &act, data_block);
-	/* A part of no elements has no place. */
-	if (act.piece.count > 0)
-		tti_dev_find_memory(env, &act);
-	if (tti_dev_barrier_any(&env->world, env->gave_up))
-		return 0;
-	tti_dev_combine(env, &act);
-	/* The next operation may read what this one has written, and has its own sources. */
-	tti_dev_barrier(&env->world);
-	return 1;
-}
-
-/* Operations first .. end - 1, all of one run; 0: the call ends. */
-TTI_DEV_FN int tti_dev_run_run(struct tti_dev_env *env, int32_t first, int32_t end)
-{
-	for (int32_t round = 0; round < env->call->nrounds; round++) {
-		env->round = (uint32_t)round;
-		if (round % TTI_DEV_ROUNDS_BLIND == TTI_DEV_ROUNDS_BLIND - 1 &&
-		    tti_dev_tid(&env->world) == 0 && tti_dev_load_32(&env->control->stop)) {
-			tti_dev_raise(&env->world.shared->verdict, TTI_DEV_STOPPED);
-			env->gave_up = 1;
-		}
-		for (int32_t i = first; i < end; i++)
-			if (!tti_dev_run_in_memory(env, i, round))
-				return 0;
-	}
-	return 1;
-}
-
-/* -- All ------------------------------------------------------------------------------------- */
 
 TTI_DEV_FN int32_t tti_dev_end_of_run(const struct tti_dev_env *env, int32_t first)
 {
-	const struct tti_dev_operation *op = env->operation;
+	const struct tti_dev_operation *op = env->shared->operation;
 	int32_t end = first + 1;
 
-	while (end < env->prog->noperations && !op[end].sync && op[end].stage == op[first].stage)
+	while (end < env->shared->prog->noperations && !op[end].sync &&
+	       op[end].stage == op[first].stage)
 		end++;
 	return end;
 }
 
-/* The first meeting; *refused: the buffers of some rank are not reached, as all threads of all blocks
- * of all ranks find. 0: the call ends. */
-TTI_DEV_FN int tti_dev_meet(struct tti_dev_env *env, uint32_t *refused)
+/* Send and await messages up to the next run. */
+TTI_DEV_FN enum tti_dev_next tti_dev_begin_run(struct tti_dev_env *env,
+					       struct tti_dev_memory *memory)
 {
-	const struct tti_dev_buffers *own =
-		TTI_DEV_AT(&env->world, const struct tti_dev_buffers, env->call->buffers) +
-		env->prog->rank;
-	uint32_t is_refused = own->input == TTI_DEV_UNREACHED;
+	const struct tti_dev_program *prog = env->shared->prog;
+	int32_t at = memory->end;
 
-	for (int32_t i = 0; i < env->prog->nopening; i++) {
-		env->index = (uint32_t)i;
-		if (!tti_dev_run_sync(env, &env->operation[i], 1, &is_refused))
-			return 0;
+	for (;; at++) {
+		/* All threads of all blocks of all ranks find the same. */
+		if (at == prog->nopening && !memory->has_met) {
+			memory->has_met = 1;
+			if (tti_dev_barrier_any(&env->world, memory->refused))
+				return TTI_DEV_NEXT_OTHER;
+		}
+		if (at == prog->noperations)
+			return TTI_DEV_NEXT_NONE;
+		if (!env->shared->operation[at].sync)
+			break;
+		env->index = (uint32_t)at;
+		if (!tti_dev_run_sync(env, &env->shared->operation[at], !memory->has_met,
+				      &memory->refused))
+			return TTI_DEV_NEXT_ENDS;
 	}
-	*refused = tti_dev_barrier_any(&env->world, is_refused);
-	return 1;
+	memory->first = at;
+	memory->end = tti_dev_end_of_run(env, at);
+	return TTI_DEV_NEXT_RUNS;
 }
 
-/* What comes after that; 0: the call ends early. */
-TTI_DEV_FN int tti_dev_run_memory(struct tti_dev_env *env)
+/* What runs after operation *index in *data_block; at first *index is -1. */
+TTI_DEV_FN enum tti_dev_next tti_dev_next_of_memory(struct tti_dev_env *env,
+						    struct tti_dev_memory *memory, int32_t *index,
+						    int32_t *data_block)
 {
-	uint32_t unused = 0;
-	int32_t end;
+	enum tti_dev_next next = TTI_DEV_NEXT_RUNS;
 
-	for (int32_t i = env->prog->nopening; i < env->prog->noperations; i = end) {
-		const struct tti_dev_operation *op = &env->operation[i];
-
-		end = op->sync ? i + 1 : tti_dev_end_of_run(env, i);
-		env->index = (uint32_t)i;
-		if (!(op->sync ? tti_dev_run_sync(env, op, 0, &unused)
-			       : tti_dev_run_run(env, i, end)))
-			return 0;
+	if (++*index < memory->end)
+		return next;
+	if (*index == 0 || ++*data_block == env->shared->call->nrounds) {
+		*data_block = 0;
+		next = tti_dev_begin_run(env, memory);
 	}
-	return 1;
+	*index = memory->first;
+	return next;
 }
 
 #endif
