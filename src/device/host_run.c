@@ -14,6 +14,7 @@ struct runner;
 struct host_thread {
 	struct runner *runner;
 	struct tti_dev_world world;
+	struct tti_dev_shared *shared;
 	uint32_t block;
 	pthread_t thread;
 };
@@ -36,7 +37,7 @@ static void run_thread(const struct host_thread *thread)
 {
 	const struct runner *runner = thread->runner;
 	struct tti_dev_traffic *traffic = runner->host->traffic;
-	struct tti_dev_env env = { .world = thread->world };
+	struct tti_dev_env env = { .world = thread->world, .shared = thread->shared };
 
 	tti_dev_run(&env, runner->launch, thread->block);
 	if (traffic) {
@@ -102,13 +103,12 @@ static void set_up(struct runner *runner)
 
 		runner->thread[i] = (struct host_thread){
 			.runner = runner,
-			.world = { .shared =
-					   (struct tti_dev_shared *)(runner->shared +
-								     block * runner->shared_bytes),
-				   .block = &runner->block[block],
+			.world = { .block = &runner->block[block],
 				   .tid = i % nthreads,
 				   .nthreads = nthreads,
 				   .view = runner->host->view },
+			.shared = (struct tti_dev_shared *)(runner->shared +
+							    block * runner->shared_bytes),
 			.block = block,
 		};
 	}

@@ -25,9 +25,8 @@ struct tti_dev_host_block {
 };
 #endif
 
-/* A thread's own. */
+/* A thread's own. Nothing on a GPU. */
 struct tti_dev_world {
-	struct tti_dev_shared *shared;
 #ifndef __CUDACC__
 	struct tti_dev_host_block *block;
 	uint32_t tid, nthreads;
