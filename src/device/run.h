@@ -7,11 +7,12 @@
  * other, which never deadlocks (coll/compile/compile.h).
  *
  * A call goes in rounds, as queues of the engine do: in round r an operation of stage s works on
- * block of data r - skew * s. Memory programs
- * go otherwise (run_memory.h).
+ * block of data r - skew * s. Calls with by_chunk go
+ * otherwise (run_by_chunk.h), and so do memory programs (run_memory.h).
  *
  * Owner: none. Threads: all functions are called by all threads of a block alike. */
 
+#include "device/run_by_chunk.h"
 #include "device/run_memory.h"
 #include "device/run_operation.h"
 
@@ -25,6 +26,7 @@ struct tti_dev_order {
 	int32_t index, data_block;
 	int32_t round;
 	uint32_t unwatched;
+	struct tti_dev_chunks list;   /* by_chunk */
 	struct tti_dev_memory memory; /* of memory programs */
 };
 
@@ -33,6 +35,8 @@ TTI_DEV_FN void tti_dev_begin_order(struct tti_dev_env *env, struct tti_dev_orde
 	order->index = -1;
 	order->data_block = order->round = 0;
 	order->unwatched = 0;
+	if (env->shared->call->by_chunk)
+		tti_dev_begin_chunks(env, &order->list);
 	if (env->shared->prog->is_memory)
 		tti_dev_begin_memory(env, &order->memory);
 }
@@ -64,6 +68,8 @@ TTI_DEV_FN enum tti_dev_next tti_dev_next_of(struct tti_dev_env *env, struct tti
 	/* Whoever never waits long has to see a stop as well. */
 	if (++order->unwatched % TTI_DEV_UNWATCHED == 0 && tti_dev_tid(&env->world) == 0)
 		tti_dev_look_up(env, -1, 0);
+	if (env->shared->call->by_chunk)
+		return tti_dev_next_of_chunks(env, &order->list, &order->index, &order->data_block);
 	if (env->shared->prog->is_memory)
 		return tti_dev_next_of_memory(env, &order->memory, &order->index,
 					      &order->data_block);
@@ -127,6 +133,8 @@ TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env)
 		env->round = (uint32_t)order.data_block;
 		if (!tti_dev_run_operation(env, order.index, order.data_block))
 			return 0;
+		if (env->shared->call->by_chunk)
+			tti_dev_past_chunk(env, &order.list, order.index);
 	}
 }
 
