@@ -19,7 +19,7 @@ typedef struct tti_cuda_node *tti_cu_node;
 typedef struct tti_cuda_exec *tti_cu_exec;
 typedef struct tti_cuda_pool *tti_cu_pool;
 typedef struct tti_cudart_kernel *tti_cu_kernel;
-typedef struct tti_cudart_object *tti_cu_object;
+typedef struct tti_cuda_object *tti_cu_object;
 
 typedef void (*tti_cu_host_fn)(void *arg);
 typedef void (*tti_cu_callback)(tti_cu_stream stream, int status, void *arg);

@@ -267,6 +267,43 @@ static void a_node_launches(void **state)
 	is_good(cuGraphDestroy(graph));
 }
 
+static void count(void *counter)
+{
+	atomic_fetch_add((atomic_int *)counter, 1);
+}
+
+/* What a captured call keeps, as Tutti does: until the last run of the last graph is over. */
+static void an_object_goes_behind_the_last_run(void **state)
+{
+	atomic_int nthere = 0, ngone = 0, *at = &nthere;
+	CUstreamCaptureStatus status;
+	cuuint64_t id;
+	CUuserObject object;
+	CUstream stream;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	(void)state;
+	is_good(cuStreamCreate(&stream, 1));
+	is_good(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	is_good(launch(function_of("meet"), stream, (void *[]){ &at }));
+	is_good(cuUserObjectCreate(&object, &ngone, count, 1, 1));
+	is_good(cuStreamGetCaptureInfo_v2(stream, &status, &id, &graph, NULL, NULL));
+	is_good(cuGraphRetainUserObject(graph, object, 1, 1));
+	assert_int_equal(cuUserObjectRelease(object, 2), CUDA_ERROR_INVALID_VALUE);
+	is_good(cuStreamEndCapture(stream, &graph));
+	is_good(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	is_good(cuGraphDestroy(graph));
+	is_good(cuGraphLaunch(exec, stream));
+	is_good(cuGraphExecDestroy(exec)); /* does not wait for the run */
+	assert_int_equal(atomic_load(&ngone), 0);
+	atomic_fetch_add(&nthere, 1);
+	is_good(cuStreamSynchronize(stream));
+	assert_int_equal(atomic_load(&ngone), 1);
+	assert_int_equal(cuUserObjectRetain(object, 1), CUDA_ERROR_INVALID_VALUE);
+	is_good(cuStreamDestroy_v2(stream));
+}
+
 /* -- What is asked ------------------------------------------------------------------------- */
 
 static void a_registered_kernel_has_attributes(void **state)
@@ -368,6 +405,7 @@ int main(void)
 		cmocka_unit_test(kernels_of_several_streams_run_at_the_same_time),
 		cmocka_unit_test(captured_launches_are_replayed),
 		cmocka_unit_test(a_node_launches),
+		cmocka_unit_test(an_object_goes_behind_the_last_run),
 		cmocka_unit_test(a_registered_kernel_has_attributes),
 		cmocka_unit_test(all_is_found_by_name),
 		cmocka_unit_test(a_kernel_that_fails_loses_the_device),

@@ -165,6 +165,8 @@ CUresult cuGraphNodeSetParams(CUgraphNode, CUgraphNodeParams *);
 CUresult cuGraphRemoveDependencies(CUgraph, const CUgraphNode *, const CUgraphNode *, size_t);
 CUresult cuGraphRemoveDependencies_v2(CUgraph, const CUgraphNode *, const CUgraphNode *,
 				      const CUgraphEdgeData *, size_t);
+CUresult cuGraphReleaseUserObject(CUgraph, CUuserObject, unsigned);
+CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned);
 CUresult cuGraphUpload(CUgraphExec, CUstream);
 CUresult cuGraphUpload_ptsz(CUgraphExec, CUstream);
 CUresult cuInit(unsigned);
@@ -410,6 +412,9 @@ CUresult cuStreamWriteValue64_ptsz(CUstream, CUdeviceptr, cuuint64_t, unsigned);
 CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr, cuuint64_t, unsigned);
 CUresult cuStreamWriteValue64_v2_ptsz(CUstream, CUdeviceptr, cuuint64_t, unsigned);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *);
+CUresult cuUserObjectCreate(CUuserObject *, void *, CUhostFn, unsigned, unsigned);
+CUresult cuUserObjectRelease(CUuserObject, unsigned);
+CUresult cuUserObjectRetain(CUuserObject, unsigned);
 
 #ifndef TTI_CUDA_H
 #define REASON(name, text)
@@ -428,7 +433,6 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *);
 #undef REFUSED_Z
 #undef REFUSED_D
 #endif
-
 #pragma GCC visibility pop
 
 #endif

@@ -2,11 +2,13 @@
 /* Graphs that are ready to run. What runs is a program: the jobs in their order, that never change.
  * An update makes another one, so that runs that are queued keep theirs.
  *
- * Owner: a program is held by the executable graph and by each run. The graph that was instantiated
- * is cloned, for updates and for launches into a capture. */
+ * Owner: a program is held by the executable graph and by each run, and so is the owner of what the
+ * graph has of the program's objects. The graph that was instantiated is cloned, for updates and for
+ * launches into a capture. */
 #include <stdlib.h>
 
 #include "engine/graph_impl.h"
+#include "engine/object.h"
 
 #define DONE SIZE_MAX
 
@@ -16,8 +18,14 @@ struct program {
 	struct tti_cuda_shared_job **steps;
 };
 
+/* Has references to objects (object.h). */
+struct owner {
+	_Atomic uint32_t holds;
+};
+
 struct tti_cuda_exec {
 	pthread_mutex_t lock;
+	struct owner *owner;
 	struct program *program;
 	struct tti_cuda_graph *graph;
 	struct tti_cuda_point last; /* behind the last run */
@@ -41,9 +49,18 @@ static void program_let_go(struct program *program)
 	free(program);
 }
 
+static void owner_let_go(struct owner *owner)
+{
+	if (!owner || atomic_fetch_sub(&owner->holds, 1) != 1)
+		return;
+	tti_cuda_objects_drop(owner);
+	free(owner);
+}
+
 /* What a launch queues as one job: the steps from `first` up to `end`. */
 struct part {
 	struct program *program;
+	struct owner *owner;
 	size_t first, end;
 };
 
@@ -63,6 +80,7 @@ static void part_drop(void *arg)
 	struct part *part = arg;
 
 	program_let_go(part->program);
+	owner_let_go(part->owner);
 	free(part);
 }
 
@@ -147,13 +165,16 @@ static int program_create_locked(const struct tti_cuda_graph *graph, struct prog
 static int prepare_locked(const struct tti_cuda_graph *graph, struct tti_cuda_graph **out_clone,
 			  struct program **out)
 {
-	int error = tti_cuda_graph_clone_locked(graph, out_clone);
+	struct tti_cuda_graph *clone;
+	int error = tti_cuda_graph_clone_locked(graph, &clone);
 
 	if (error)
 		return error;
-	error = program_create_locked(*out_clone, out);
+	error = program_create_locked(clone, out);
 	if (error)
-		tti_cuda_graph_free(*out_clone);
+		tti_cuda_graph_free(clone);
+	else
+		*out_clone = clone;
 	return error;
 }
 
@@ -168,9 +189,27 @@ static void exec_free(struct tti_cuda_exec *exec)
 {
 	tti_cuda_point_release(&exec->last);
 	program_let_go(exec->program);
+	owner_let_go(exec->owner);
 	tti_cuda_graph_free(exec->graph);
 	pthread_mutex_destroy(&exec->lock);
 	free(exec);
+}
+
+/* NULL: no memory. */
+static struct tti_cuda_exec *exec_create(void)
+{
+	struct tti_cuda_exec *exec = calloc(1, sizeof(*exec));
+	struct owner *owner = calloc(1, sizeof(*owner));
+
+	if (!exec || !owner) {
+		free(exec);
+		free(owner);
+		return NULL;
+	}
+	atomic_init(&owner->holds, 1);
+	exec->owner = owner;
+	pthread_mutex_init(&exec->lock, NULL);
+	return exec;
 }
 
 int tti_cuda_graph_instantiate(const struct tti_cuda_graph *graph, struct tti_cuda_exec **out)
@@ -180,18 +219,16 @@ int tti_cuda_graph_instantiate(const struct tti_cuda_graph *graph, struct tti_cu
 
 	if (error)
 		return error;
-	exec = calloc(1, sizeof(*exec));
+	exec = exec_create();
 	if (!exec)
 		return no_memory(sizeof(*exec));
 	pthread_mutex_lock(&tti_cuda_graph_lock);
 	error = prepare_locked(graph, &exec->graph, &exec->program);
 	pthread_mutex_unlock(&tti_cuda_graph_lock);
-	if (error) {
-		free(exec);
-		return error;
-	}
-	pthread_mutex_init(&exec->lock, NULL);
-	error = tti_cuda_handle_add(TTI_CUDA_HANDLE_EXEC, exec);
+	if (!error)
+		error = tti_cuda_objects_share(graph, exec->owner);
+	if (!error)
+		error = tti_cuda_handle_add(TTI_CUDA_HANDLE_EXEC, exec);
 	if (error)
 		exec_free(exec);
 	else
@@ -215,15 +252,16 @@ int tti_cuda_exec_destroy(struct tti_cuda_exec *exec)
 
 /* -- Runs ----------------------------------------------------------------------------------- */
 
-static int push_part(struct tti_cuda_stream *stream, struct program *program, size_t first,
+static int push_part(struct tti_cuda_stream *stream, struct tti_cuda_exec *exec, size_t first,
 		     size_t end)
 {
 	struct part *part = malloc(sizeof(*part));
 
 	if (!part)
 		return no_memory(sizeof(*part));
-	atomic_fetch_add(&program->holds, 1);
-	*part = (struct part){ program, first, end };
+	atomic_fetch_add(&exec->program->holds, 1);
+	atomic_fetch_add(&exec->owner->holds, 1);
+	*part = (struct part){ exec->program, exec->owner, first, end };
 	return tti_cuda_stream_push(stream, &(struct tti_cuda_job){ .run = part_run,
 								    .drop = part_drop,
 								    .arg = part,
@@ -231,8 +269,10 @@ static int push_part(struct tti_cuda_stream *stream, struct program *program, si
 }
 
 /* Jobs that are to know of the launch queue something themselves, in their place. */
-static int push_all(struct tti_cuda_stream *stream, struct program *program)
+static int push_all(struct tti_cuda_stream *stream, struct tti_cuda_exec *exec)
 {
+	const struct program *const program = exec->program;
+	bool has_launches = false; /* of which the run that holds the owner does not know */
 	int error = 0;
 
 	for (size_t at = 0, end; at < program->n && !error; at = end + 1) {
@@ -242,11 +282,12 @@ static int push_all(struct tti_cuda_stream *stream, struct program *program)
 			if (program->steps[end]->job.launch)
 				job = &program->steps[end]->job;
 		if (end > at)
-			error = push_part(stream, program, at, end);
+			error = push_part(stream, exec, at, end);
 		if (job && !error)
 			error = job->launch(job->arg, tti_cuda_stream_handle(stream));
+		has_launches |= job != NULL;
 	}
-	return error;
+	return error || !has_launches ? error : push_part(stream, exec, program->n, program->n);
 }
 
 /* Under the lock of the executable graph, so that runs have one order. */
@@ -258,7 +299,7 @@ static int launch_locked(struct tti_cuda_exec *exec, struct tti_cuda_stream *str
 	for (size_t i = 0; !error && i < program->n; i++)
 		error = tti_cuda_event_before_launch(&program->steps[i]->job, stream);
 	if (!error)
-		error = push_all(stream, program);
+		error = push_all(stream, exec);
 	if (error)
 		return error;
 	tti_cuda_point_release(&exec->last);
@@ -386,7 +427,7 @@ int tti_cuda_exec_update(struct tti_cuda_exec *exec, const struct tti_cuda_graph
 		return error;
 	program_let_go(program);
 	tti_cuda_graph_free(clone);
-	return 0;
+	return tti_cuda_objects_share(graph, exec->owner);
 }
 
 static struct tti_cuda_node *find_clone(const struct tti_cuda_graph *graph,

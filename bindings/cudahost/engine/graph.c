@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/graph_impl.h"
+#include "engine/object.h"
 
 pthread_mutex_t tti_cuda_graph_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -173,8 +174,10 @@ int tti_cuda_graph_destroy(struct tti_cuda_graph *graph)
 				      "graph %p is destroyed by two threads at once",
 				      (void *)graph);
 	unlock();
-	if (!error)
+	if (!error) {
+		tti_cuda_objects_drop(graph);
 		tti_cuda_graph_free(graph);
+	}
 	return error;
 }
 
@@ -336,7 +339,7 @@ int tti_cuda_graph_add_child(struct tti_cuda_graph *graph, struct tti_cuda_node 
 	unlock();
 	if (error)
 		tti_cuda_graph_free(clone);
-	return error;
+	return error ? error : tti_cuda_objects_share(child, graph);
 }
 
 /* -- Clones --------------------------------------------------------------------------------- */
@@ -404,6 +407,11 @@ int tti_cuda_graph_clone(const struct tti_cuda_graph *graph, struct tti_cuda_gra
 	if (!error)
 		error = tti_cuda_graph_clone_locked(graph, out);
 	unlock();
+	if (error)
+		return error;
+	error = tti_cuda_objects_share(graph, *out);
+	if (error)
+		(void)tti_cuda_graph_destroy(*out);
 	return error;
 }
 

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Objects of the program that live as long as graphs: cudaUserObjectCreate() and the like.
- *
- * Owner: references are the program's or of a graph or executable graph (an owner). The last one
- * calls the program's function, with no lock held.
- * Threads: one lock for all objects. */
+#include "engine/object.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "runtime/runtime.h"
+#include "engine/internal.h"
 
-struct tti_cudart_object {
-	struct tti_cudart_object *next;
+struct tti_cuda_object {
+	struct tti_cuda_object *next;
 	void (*destroy)(void *arg);
 	void *arg;
 	unsigned long count;
@@ -20,29 +17,21 @@ struct tti_cudart_object {
 struct hold {
 	struct hold *next;
 	const void *owner;
-	struct tti_cudart_object *object;
+	struct tti_cuda_object *object;
 	unsigned long count;
-};
-
-/* Where an executable graph was launched last. */
-struct launch {
-	struct launch *next;
-	const void *exec;
-	struct tti_cuda_point point;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct tti_cudart_object *objects;
+	struct tti_cuda_object *objects;
 	struct hold *holds;
-	struct launch *launches;
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* -- References --------------------------------------------------------------------------- */
 
-static bool is_known(const struct tti_cudart_object *object)
+static bool is_known(const struct tti_cuda_object *object)
 {
-	const struct tti_cudart_object *at = all.objects;
+	const struct tti_cuda_object *at = all.objects;
 
 	while (at && at != object)
 		at = at->next;
@@ -50,9 +39,9 @@ static bool is_known(const struct tti_cudart_object *object)
 }
 
 /* Under the lock. Returns the object if that was its last reference: the caller frees it. */
-static struct tti_cudart_object *release(struct tti_cudart_object *object, unsigned long count)
+static struct tti_cuda_object *release(struct tti_cuda_object *object, unsigned long count)
 {
-	struct tti_cudart_object **at = &all.objects;
+	struct tti_cuda_object **at = &all.objects;
 
 	object->count -= count;
 	if (object->count)
@@ -63,7 +52,7 @@ static struct tti_cudart_object *release(struct tti_cudart_object *object, unsig
 	return object;
 }
 
-static void finish(struct tti_cudart_object *object)
+static void finish(struct tti_cuda_object *object)
 {
 	if (!object)
 		return;
@@ -71,70 +60,68 @@ static void finish(struct tti_cudart_object *object)
 	free(object);
 }
 
-static int unknown(const char *function, const void *object)
+static int unknown(const char *what, const void *object)
 {
 	return tti_cuda_fail(TTI_CUDA_EINVAL,
-			     "%s(): %p is no object: pass one of cudaUserObjectCreate() that has "
-			     "references",
-			     function, object);
+			     "%s(): %p is no object: pass one that was created and has references",
+			     what, object);
 }
 
-static int too_few(const char *function, unsigned count)
+static int too_few(const char *what, unsigned count)
 {
-	return tti_cuda_fail(TTI_CUDA_EINVAL, "%s(): there are not %u references to take", function,
+	return tti_cuda_fail(TTI_CUDA_EINVAL, "%s(): there are not %u references to take", what,
 			     count);
 }
 
-int tti_cudaUserObjectCreate(tti_cu_object *out, void *arg, tti_cu_host_fn destroy, unsigned count,
-			     unsigned flags)
+int tti_cuda_object_create(const char *what, void *arg, void (*destroy)(void *arg), unsigned count,
+			   unsigned flags, struct tti_cuda_object **out)
 {
-	struct tti_cudart_object *object;
+	struct tti_cuda_object *object;
 
 	if (!out || !destroy)
-		return tti_cudart_null("cudaUserObjectCreate",
-				       out ? "function" : "place for the object");
+		return tti_cuda_fail(TTI_CUDA_EINVAL, "%s(): the %s is NULL: pass an address", what,
+				     out ? "function" : "place for the object");
 	if (count == 0 || flags != 1)
-		return tti_cuda_fail(
-			TTI_CUDA_EINVAL,
-			"cudaUserObjectCreate(): %u references, flags %#x: pass one or "
-			"more, and cudaUserObjectNoDestructorSync",
-			count, flags);
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "%s(): %u references, flags %#x: pass one or more, and 1 (no "
+				     "synchronisation by the function)",
+				     what, count, flags);
 	object = malloc(sizeof(*object));
 	if (!object)
-		return tti_cuda_fail(TTI_CUDA_ENOMEM, "cudaUserObjectCreate(): no memory");
+		return tti_cuda_fail(TTI_CUDA_ENOMEM, "%s(): no memory", what);
 	(void)pthread_mutex_lock(&all.lock);
-	*object = (struct tti_cudart_object){ all.objects, destroy, arg, count };
+	*object = (struct tti_cuda_object){ all.objects, destroy, arg, count };
 	all.objects = object;
 	(void)pthread_mutex_unlock(&all.lock);
 	*out = object;
 	return 0;
 }
 
-int tti_cudaUserObjectRetain(tti_cu_object object, unsigned count)
+int tti_cuda_object_retain(const char *what, struct tti_cuda_object *object, unsigned count)
 {
 	int error = 0;
 
 	if (!count)
-		return too_few("cudaUserObjectRetain", count);
+		return too_few(what, count);
 	(void)pthread_mutex_lock(&all.lock);
 	if (is_known(object))
 		object->count += count;
 	else
-		error = unknown("cudaUserObjectRetain", object);
+		error = unknown(what, object);
 	(void)pthread_mutex_unlock(&all.lock);
 	return error;
 }
 
-int tti_cudaUserObjectRelease(tti_cu_object object, unsigned count)
+int tti_cuda_object_release(const char *what, struct tti_cuda_object *object, unsigned count)
 {
-	struct tti_cudart_object *last = NULL;
+	struct tti_cuda_object *last = NULL;
 	int error = 0;
 
 	(void)pthread_mutex_lock(&all.lock);
 	if (!is_known(object))
-		error = unknown("cudaUserObjectRelease", object);
+		error = unknown(what, object);
 	else if (!count || object->count < count)
-		error = too_few("cudaUserObjectRelease", count);
+		error = too_few(what, count);
 	else
 		last = release(object, count);
 	(void)pthread_mutex_unlock(&all.lock);
@@ -144,7 +131,7 @@ int tti_cudaUserObjectRelease(tti_cu_object object, unsigned count)
 
 /* -- Owners ------------------------------------------------------------------------------- */
 
-static struct hold *find_hold(const void *owner, const struct tti_cudart_object *object)
+static struct hold *find_hold(const void *owner, const struct tti_cuda_object *object)
 {
 	struct hold *at = all.holds;
 
@@ -154,7 +141,7 @@ static struct hold *find_hold(const void *owner, const struct tti_cudart_object 
 }
 
 /* Under the lock. The references are counted by the caller. */
-static int hold(const void *owner, struct tti_cudart_object *object, unsigned long count)
+static int hold(const void *owner, struct tti_cuda_object *object, unsigned long count)
 {
 	struct hold *had = find_hold(owner, object);
 
@@ -170,21 +157,24 @@ static int hold(const void *owner, struct tti_cudart_object *object, unsigned lo
 	return 0;
 }
 
-int tti_cudaGraphRetainUserObject(tti_cu_graph graph, tti_cu_object object, unsigned count,
-				  unsigned flags)
+int tti_cuda_object_retain_by(const char *what, const struct tti_cuda_graph *graph,
+			      struct tti_cuda_object *object, unsigned count, unsigned flags)
 {
-	const bool moves = flags & 1; /* cudaGraphUserObjectMove */
+	const bool moves = flags & 1;
 	int error;
 
 	if (!graph || count == 0 || flags > 1)
-		return tti_cuda_fail(TTI_CUDA_EINVAL,
-				     "cudaGraphRetainUserObject(): graph %p, %u references, flags "
-				     "%#x: pass a graph, one or more, and 0 or "
-				     "cudaGraphUserObjectMove",
-				     (void *)graph, count, flags);
+		return tti_cuda_fail(
+			TTI_CUDA_EINVAL,
+			"%s(): graph %p, %u references, flags %#x: pass a graph, one or "
+			"more, and 0 or 1 (the program's references)",
+			what, (const void *)graph, count, flags);
+	error = tti_cuda_handle_check(TTI_CUDA_HANDLE_GRAPH, graph, what);
+	if (error)
+		return error;
 	(void)pthread_mutex_lock(&all.lock);
 	if (!is_known(object))
-		error = unknown("cudaGraphRetainUserObject", object);
+		error = unknown(what, object);
 	else
 		error = hold(graph, object, count);
 	if (!error && !moves)
@@ -194,13 +184,14 @@ int tti_cudaGraphRetainUserObject(tti_cu_graph graph, tti_cu_object object, unsi
 }
 
 /* As in CUDA, it is no error that the graph has fewer references: it loses those that it has. */
-int tti_cudaGraphReleaseUserObject(tti_cu_graph graph, tti_cu_object object, unsigned count)
+int tti_cuda_object_release_by(const char *what, const struct tti_cuda_graph *graph,
+			       struct tti_cuda_object *object, unsigned count)
 {
-	struct tti_cudart_object *last = NULL;
+	struct tti_cuda_object *last = NULL;
 	struct hold *had;
 
 	if (!count)
-		return too_few("cudaGraphReleaseUserObject", count);
+		return too_few(what, count);
 	(void)pthread_mutex_lock(&all.lock);
 	had = find_hold(graph, object);
 	if (had && had->count < count)
@@ -216,7 +207,7 @@ int tti_cudaGraphReleaseUserObject(tti_cu_graph graph, tti_cu_object object, uns
 	return 0;
 }
 
-int tti_cudart_objects_share(const void *from, const void *to)
+int tti_cuda_objects_share(const void *from, const void *to)
 {
 	int error = 0;
 
@@ -232,72 +223,10 @@ int tti_cudart_objects_share(const void *from, const void *to)
 	return error;
 }
 
-/* -- Executable graphs -------------------------------------------------------------------- */
-
-static struct launch **find_launch(const void *exec)
-{
-	struct launch **at = &all.launches;
-
-	while (*at && (*at)->exec != exec)
-		at = &(*at)->next;
-	return at;
-}
-
-static bool has_holds(const void *owner)
-{
-	const struct hold *at = all.holds;
-
-	while (at && at->owner != owner)
-		at = at->next;
-	return at;
-}
-
-void tti_cudart_objects_launched(const void *exec, struct tti_cuda_stream *stream)
-{
-	struct tti_cuda_point old = { 0 };
-	struct launch *launch;
-
-	(void)pthread_mutex_lock(&all.lock);
-	launch = *find_launch(exec);
-	if (!launch && has_holds(exec)) {
-		launch = calloc(1, sizeof(*launch));
-		if (launch) {
-			launch->next = all.launches;
-			launch->exec = exec;
-			all.launches = launch;
-		}
-	}
-	if (launch) {
-		old = launch->point;
-		launch->point = tti_cuda_stream_point(stream);
-	}
-	(void)pthread_mutex_unlock(&all.lock);
-	if (old.stream)
-		tti_cuda_point_release(&old);
-}
-
-/* Executable graphs run one launch after the other, so the last one is behind all. */
-static void wait_for(const void *exec)
-{
-	struct launch **at, *launch;
-
-	(void)pthread_mutex_lock(&all.lock);
-	at = find_launch(exec);
-	launch = *at;
-	if (launch)
-		*at = launch->next;
-	(void)pthread_mutex_unlock(&all.lock);
-	if (!launch)
-		return;
-	tti_cuda_point_wait(&launch->point);
-	tti_cuda_point_release(&launch->point);
-	free(launch);
-}
-
 /* Take one hold of the owner away; false: there is none. */
 static bool drop_one(const void *owner)
 {
-	struct tti_cudart_object *last = NULL;
+	struct tti_cuda_object *last = NULL;
 	struct hold **at = &all.holds, *gone;
 
 	(void)pthread_mutex_lock(&all.lock);
@@ -315,9 +244,8 @@ static bool drop_one(const void *owner)
 	return gone;
 }
 
-void tti_cudart_objects_drop(const void *owner)
+void tti_cuda_objects_drop(const void *owner)
 {
-	wait_for(owner);
 	while (drop_one(owner))
 		;
 }

@@ -18,21 +18,14 @@ int tti_cudaGraphCreate(tti_cu_graph *out, unsigned flags)
 
 int tti_cudaGraphDestroy(tti_cu_graph graph)
 {
-	const int error = tti_cuda_graph_destroy(graph);
-
-	if (!error)
-		tti_cudart_objects_drop(graph);
-	return error;
+	return tti_cuda_graph_destroy(graph);
 }
 
 int tti_cudaGraphClone(tti_cu_graph *out, tti_cu_graph graph)
 {
-	int error;
-
 	if (!out)
 		return tti_cudart_null("cudaGraphClone", "place for the graph");
-	error = tti_cuda_graph_clone(graph, out);
-	return error ? error : tti_cudart_objects_share(graph, *out);
+	return tti_cuda_graph_clone(graph, out);
 }
 
 int tti_cudaGraphDestroyNode(tti_cu_node node)
@@ -249,8 +242,6 @@ int NEW(tti_cudaGraphRemoveDependencies)(tti_cu_graph graph, const tti_cu_node *
 static int instantiate(tti_cu_exec *out, tti_cu_graph graph, unsigned long long flags,
 		       bool has_stream)
 {
-	int error;
-
 	if (!out)
 		return tti_cudart_null("cudaGraphInstantiate", "place for the graph");
 	if (flags & ~(has_stream ? 11ull : 9ull))
@@ -259,13 +250,7 @@ static int instantiate(tti_cu_exec *out, tti_cu_graph graph, unsigned long long 
 				     "kernels launch the graph, and upload with "
 				     "cudaGraphInstantiateWithParams() alone",
 				     flags);
-	error = tti_cuda_graph_instantiate(graph, out);
-	if (error)
-		return error;
-	error = tti_cudart_objects_share(graph, *out);
-	if (error)
-		(void)tti_cuda_exec_destroy(*out);
-	return error;
+	return tti_cuda_graph_instantiate(graph, out);
 }
 
 int tti_cudaGraphInstantiate(tti_cu_exec *out, tti_cu_graph graph, unsigned long long flags)
@@ -299,11 +284,7 @@ int tti_cudaGraphInstantiateWithParams(bool per_thread, tti_cu_exec *out, tti_cu
 
 int tti_cudaGraphExecDestroy(tti_cu_exec exec)
 {
-	const int error = tti_cuda_exec_destroy(exec);
-
-	if (!error)
-		tti_cudart_objects_drop(exec);
-	return error;
+	return tti_cuda_exec_destroy(exec);
 }
 
 int tti_cudaGraphExecUpdate(tti_cu_exec exec, tti_cu_graph graph, struct tti_cu_update_result *out)
@@ -311,8 +292,6 @@ int tti_cudaGraphExecUpdate(tti_cu_exec exec, tti_cu_graph graph, struct tti_cu_
 	struct tti_cu_update_result result = { .result = TTI_CU_UPDATE_DONE };
 	int error = tti_cuda_exec_update(exec, graph, &result.error_node, &result.result);
 
-	if (!error)
-		error = tti_cudart_objects_share(graph, exec);
 	if (error && !result.result)
 		result.result = TTI_CU_UPDATE_ERROR;
 	else if (error)
@@ -330,11 +309,7 @@ int tti_cudaGraphLaunch(bool per_thread, tti_cu_exec exec, tti_cu_stream handle)
 	if (!stream)
 		return error;
 	error = tti_cuda_device_failure(tti_cuda_stream_device(stream));
-	if (!error)
-		error = tti_cuda_exec_launch(exec, stream);
-	if (!error)
-		tti_cudart_objects_launched(exec, stream);
-	return error;
+	return error ? error : tti_cuda_exec_launch(exec, stream);
 }
 
 int tti_cudaGraphUpload(bool per_thread, tti_cu_exec exec, tti_cu_stream handle)
@@ -399,4 +374,33 @@ int tti_cudaDeviceSetGraphMemAttribute(int device, int attribute, void *value)
 		return tti_cudart_null("cudaDeviceSetGraphMemAttribute", "value");
 	memcpy(&to, value, sizeof(to));
 	return tti_cuda_pool_set(tti_cuda_pool_default(device), of_pool, to);
+}
+
+/* -- Objects ------------------------------------------------------------------------------ */
+
+int tti_cudaUserObjectCreate(tti_cu_object *out, void *arg, tti_cu_host_fn destroy, unsigned count,
+			     unsigned flags)
+{
+	return tti_cuda_object_create("cudaUserObjectCreate", arg, destroy, count, flags, out);
+}
+
+int tti_cudaUserObjectRetain(tti_cu_object object, unsigned count)
+{
+	return tti_cuda_object_retain("cudaUserObjectRetain", object, count);
+}
+
+int tti_cudaUserObjectRelease(tti_cu_object object, unsigned count)
+{
+	return tti_cuda_object_release("cudaUserObjectRelease", object, count);
+}
+
+int tti_cudaGraphRetainUserObject(tti_cu_graph graph, tti_cu_object object, unsigned count,
+				  unsigned flags)
+{
+	return tti_cuda_object_retain_by("cudaGraphRetainUserObject", graph, object, count, flags);
+}
+
+int tti_cudaGraphReleaseUserObject(tti_cu_graph graph, tti_cu_object object, unsigned count)
+{
+	return tti_cuda_object_release_by("cudaGraphReleaseUserObject", graph, object, count);
 }

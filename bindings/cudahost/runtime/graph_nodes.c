@@ -151,12 +151,9 @@ int tti_cudaGraphAddEventWaitNode(GRAPH_NODE_PARAMETERS, tti_cu_event event)
 
 int tti_cudaGraphAddChildGraphNode(GRAPH_NODE_PARAMETERS, tti_cu_graph child)
 {
-	int error;
-
 	if (!out)
 		return tti_cudart_null("cudaGraphAddChildGraphNode", "place for the node");
-	error = tti_cuda_graph_add_child(graph, after, nafter, child, out);
-	return error ? error : tti_cudart_objects_share(child, graph);
+	return tti_cuda_graph_add_child(graph, after, nafter, child, out);
 }
 
 /* -- Memory ------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include "engine/graph.h"
 #include "engine/host_abi.h"
 #include "engine/memory.h"
+#include "engine/object.h"
 #include "engine/pool.h"
 #include "engine/stream.h"
 
@@ -112,14 +113,5 @@ bool tti_cudart_node_kernel(const struct tti_cuda_node *node, struct tti_cu_kern
 
 /* EINVAL for edges of a kind that only kernels on a GPU have. NULL: plain ones. */
 int tti_cudart_check_edges(const char *function, const struct tti_cu_edge *edges, size_t n);
-
-/* -- Objects ------------------------------------------------------------------------------ */
-
-/* Let what is made of a graph keep its objects. ENOMEM. */
-int tti_cudart_objects_share(const void *from, const void *to);
-/* The executable graph runs in the stream: it keeps its objects until it has. */
-void tti_cudart_objects_launched(const void *exec, struct tti_cuda_stream *stream);
-/* The owner is gone. */
-void tti_cudart_objects_drop(const void *owner);
 
 #endif
