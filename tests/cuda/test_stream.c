@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams, events, copies, captures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu/cuda_memory.h"
+#include "gpu/cuda_stream.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#define NBYTES 100000
+
+static struct tti_gpu *gpu;
+
+static int begin(void **state)
+{
+	(void)state;
+	return tti_gpu_open(0, &gpu) != TUTTI_OK;
+}
+
+static int end(void **state)
+{
+	static const struct tti_gpu_held none;
+	struct tti_gpu_held held;
+
+	(void)state;
+	tti_gpu_close(gpu);
+	tti_gpu_held(&held);
+	return memcmp(&held, &none, sizeof(held));
+}
+
+static void wait_until_set(void *arg)
+{
+	const struct timespec nap = { .tv_nsec = TTI_NS_PER_MS };
+
+	while (!atomic_load((atomic_int *)arg))
+		nanosleep(&nap, NULL);
+}
+
+static void copies_are_in_the_order_of_their_stream(void **state)
+{
+	uint8_t *host = malloc(NBYTES), *seen = malloc(NBYTES);
+	void *stream, *other, *event;
+	uint64_t a, b;
+
+	(void)state;
+	for (size_t i = 0; i < NBYTES; i++)
+		host[i] = (uint8_t)(i * 7);
+	assert_int_equal(tti_gpu_stream_create(gpu, true, &stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_create(gpu, false, &other), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_check(gpu, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_check(gpu, NULL), TUTTI_OK);
+	assert_int_equal(tti_gpu_event_create(gpu, &event), TUTTI_OK);
+	assert_int_equal(tti_gpu_alloc(gpu, NBYTES, &a), TUTTI_OK);
+	assert_int_equal(tti_gpu_alloc(gpu, NBYTES, &b), TUTTI_OK);
+	assert_int_equal(tti_gpu_write(gpu, a, host, NBYTES), TUTTI_OK);
+	assert_int_equal(tti_gpu_zero(gpu, b, NBYTES), TUTTI_OK);
+
+	assert_int_equal(tti_gpu_copy(gpu, b, a, NBYTES, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_event_record(gpu, event, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_event_await(gpu, event, other), TUTTI_OK);
+	assert_int_equal(tti_gpu_fill(gpu, b, 0x5a, 10, other), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_wait(gpu, other), TUTTI_OK);
+	assert_int_equal(tti_gpu_event_query(gpu, event), TUTTI_OK);
+	assert_int_equal(tti_gpu_read(gpu, seen, b, NBYTES), TUTTI_OK);
+	memset(host, 0x5a, 10);
+	assert_memory_equal(seen, host, NBYTES);
+
+	tti_gpu_free(gpu, a);
+	tti_gpu_free(gpu, b);
+	tti_gpu_event_destroy(gpu, event);
+	tti_gpu_stream_destroy(gpu, other);
+	tti_gpu_stream_destroy(gpu, stream);
+	free(host);
+	free(seen);
+}
+
+static void a_stream_of_another_device_is_refused(void **state)
+{
+	struct tti_gpu *other;
+	void *stream;
+
+	(void)state;
+	assert_int_equal(tti_gpu_open(2, &other), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_create(other, false, &stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_check(other, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_check(gpu, stream), TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "is of GPU 2, the communicator of GPU 0"));
+	tti_gpu_stream_destroy(other, stream);
+	tti_gpu_close(other);
+}
+
+static void what_is_not_done_yet_is_told(void **state)
+{
+	atomic_int is_set = 0;
+	void *stream, *event;
+
+	(void)state;
+	assert_int_equal(tti_gpu_stream_create(gpu, false, &stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_event_create(gpu, &event), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_query(gpu, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_call(gpu, wait_until_set, &is_set, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_event_record(gpu, event, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_query(gpu, stream), TUTTI_AGAIN);
+	assert_int_equal(tti_gpu_event_query(gpu, event), TUTTI_AGAIN);
+	/* What is waited for elsewhere does not wait for it. */
+	assert_int_equal(tti_gpu_health(gpu), TUTTI_OK);
+	atomic_store(&is_set, 1);
+	assert_int_equal(tti_gpu_event_wait(gpu, event), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_wait(gpu, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_query(gpu, stream), TUTTI_OK);
+	tti_gpu_event_destroy(gpu, event);
+	tti_gpu_stream_destroy(gpu, stream);
+}
+
+/* -- Captures ---------------------------------------------------------------------- */
+
+static struct {
+	int (*begin)(void *stream, int mode);
+	int (*end)(void *stream, void **graph);
+	int (*instantiate)(void **exec, void *graph, unsigned long long flags);
+	int (*launch)(void *exec, void *stream);
+	int (*graph_destroy)(void *graph), (*exec_destroy)(void *exec);
+} graphs;
+
+static void find_graphs(void)
+{
+	struct tti_gpu_driver *driver = tti_gpu_driver_of(gpu);
+
+	*(void **)&graphs.begin = tti_gpu_driver_symbol(driver, "cuStreamBeginCapture_v2");
+	*(void **)&graphs.end = tti_gpu_driver_symbol(driver, "cuStreamEndCapture");
+	*(void **)&graphs.instantiate =
+		tti_gpu_driver_symbol(driver, "cuGraphInstantiateWithFlags");
+	*(void **)&graphs.launch = tti_gpu_driver_symbol(driver, "cuGraphLaunch");
+	*(void **)&graphs.graph_destroy = tti_gpu_driver_symbol(driver, "cuGraphDestroy");
+	*(void **)&graphs.exec_destroy = tti_gpu_driver_symbol(driver, "cuGraphExecDestroy");
+}
+
+static void count(void *arg)
+{
+	atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* Memory can be made and written, and what is put into the stream is run as often as the graph. */
+static void memory_is_made_while_a_stream_is_captured(void **state)
+{
+	struct tti_gpu_capture capture, again;
+	struct tti_gpu_memory *memory;
+	void *stream, *graph, *exec, *host;
+	atomic_int calls = 0, ends = 0;
+	uint64_t at, host_at;
+	tutti_status status;
+	uint8_t byte = 9;
+
+	(void)state;
+	find_graphs();
+	assert_int_equal(tti_gpu_stream_create(gpu, false, &stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_capture(gpu, stream, &capture), TUTTI_OK);
+	assert_false(capture.is_active);
+	assert_int_equal(graphs.begin(stream, 0), 0); /* CU_STREAM_CAPTURE_MODE_GLOBAL */
+	assert_int_equal(tti_gpu_capture(gpu, stream, &capture), TUTTI_OK);
+	assert_true(capture.is_active && capture.id && capture.graph);
+
+	assert_int_equal(tti_gpu_alloc(gpu, NBYTES, &at), TUTTI_OK);
+	assert_int_equal(tti_gpu_zero(gpu, at, NBYTES), TUTTI_OK);
+	assert_int_equal(tti_gpu_pinned_alloc(gpu, NBYTES, &host, &host_at), TUTTI_OK);
+	assert_int_equal(tti_gpu_memory_create(gpu, NBYTES, &memory), TUTTI_OK);
+	assert_int_equal(tti_gpu_write(gpu, memory->at, &byte, 1), TUTTI_OK);
+	assert_int_equal(tti_gpu_copy(gpu, at, memory->at, 1, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_call(gpu, count, &calls, stream), TUTTI_OK);
+	status = tti_gpu_capture_keep(gpu, &capture, count, &ends);
+	if (status == TUTTI_EUNSUPPORTED)
+		atomic_store(&ends, 1);
+	else
+		assert_int_equal(status, TUTTI_OK);
+	assert_int_equal(tti_gpu_capture(gpu, stream, &again), TUTTI_OK);
+	assert_true(again.is_active && again.id == capture.id);
+	assert_int_equal(graphs.end(stream, &graph), 0);
+	assert_int_equal(graphs.instantiate(&exec, graph, 0), 0);
+	assert_int_equal(atomic_load(&calls), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(graphs.launch(exec, stream), 0);
+	assert_int_equal(tti_gpu_stream_wait(gpu, stream), TUTTI_OK);
+	assert_int_equal(atomic_load(&calls), 3);
+	byte = 0;
+	assert_int_equal(tti_gpu_read(gpu, &byte, at, 1), TUTTI_OK);
+	assert_int_equal(byte, 9);
+	assert_int_equal(graphs.exec_destroy(exec), 0);
+	assert_int_equal(graphs.graph_destroy(graph), 0);
+	wait_until_set(&ends);
+	assert_int_equal(atomic_load(&ends), 1);
+
+	tti_gpu_memory_free(memory);
+	tti_gpu_pinned_free(gpu, host);
+	tti_gpu_free(gpu, at);
+	tti_gpu_stream_destroy(gpu, stream);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies_are_in_the_order_of_their_stream),
+		cmocka_unit_test(a_stream_of_another_device_is_refused),
+		cmocka_unit_test(what_is_not_done_yet_is_told),
+		cmocka_unit_test(memory_is_made_while_a_stream_is_captured),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
