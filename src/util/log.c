@@ -154,9 +154,10 @@ static uint32_t parse_subsys(const char *list)
 		}
 		found = subsys_bits(list, len);
 		if (len && !found)
-			warn_early("TUTTI_DEBUG_SUBSYS: there is no subsystem \"%.*s\"; there are "
-				   "core, boot, gpu, shm, tcp, coll, engine, topo, plan, env and all",
-				   (int)(len < 64 ? len : 64), list);
+			warn_early(
+				"TUTTI_DEBUG_SUBSYS: there is no subsystem \"%.*s\"; there are "
+				"core, boot, gpu, shm, tcp, coll, engine, topo, plan, env and all",
+				(int)(len < 64 ? len : 64), list);
 		bits |= found;
 		list += len + (list[len] == ',');
 	}
