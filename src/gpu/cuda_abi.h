@@ -106,7 +106,7 @@ struct tti_cuda_location {
 	int id;   /* ordinal */
 };
 
-struct tti_cuda_allocation {
+struct tti_cuda_prop {
 	int type;    /* TTI_CUDA_ALLOCATION_PINNED */
 	int handles; /* that it can have, or-ed */
 	struct tti_cuda_location location;
@@ -125,7 +125,7 @@ struct tti_cuda_fabric_handle {
 	unsigned char data[64];
 };
 
-struct tti_cuda_ipc_handle {
+struct tti_cuda_ipc {
 	char reserved[64];
 };
 enum { TTI_CUDA_IPC_PEER_ACCESS = 1 };
@@ -199,11 +199,11 @@ enum {
 	X(alloc, cuMemAlloc_v2, (uint64_t * out, size_t nbytes))                                  \
 	X(free, cuMemFree_v2, (uint64_t at))                                                      \
 	X(create, cuMemCreate,                                                                    \
-	  (tti_cuda_handle * out, size_t nbytes, const struct tti_cuda_allocation *what,          \
+	  (tti_cuda_handle * out, size_t nbytes, const struct tti_cuda_prop *what,                \
 	   unsigned long long flags))                                                             \
 	X(release, cuMemRelease, (tti_cuda_handle handle))                                        \
 	X(granularity, cuMemGetAllocationGranularity,                                             \
-	  (size_t * out, const struct tti_cuda_allocation *what, int which))                      \
+	  (size_t * out, const struct tti_cuda_prop *what, int which))                            \
 	X(reserve, cuMemAddressReserve,                                                           \
 	  (uint64_t * out, size_t nbytes, size_t alignment, uint64_t wish,                        \
 	   unsigned long long flags))                                                             \
@@ -220,9 +220,9 @@ enum {
 	  (tti_cuda_handle * out, void *from, int type))                                          \
 	X(handle_of, cuMemRetainAllocationHandle, (tti_cuda_handle * out, void *at))              \
 	X(range, cuMemGetAddressRange_v2, (uint64_t * base, size_t * nbytes, uint64_t at))        \
-	X(ipc_get, cuIpcGetMemHandle, (struct tti_cuda_ipc_handle * out, uint64_t at))            \
+	X(ipc_get, cuIpcGetMemHandle, (struct tti_cuda_ipc * out, uint64_t at))                   \
 	X(ipc_open, cuIpcOpenMemHandle_v2,                                                        \
-	  (uint64_t * out, struct tti_cuda_ipc_handle handle, unsigned flags))                    \
+	  (uint64_t * out, struct tti_cuda_ipc handle, unsigned flags))                           \
 	X(ipc_close, cuIpcCloseMemHandle, (uint64_t at))                                          \
 	X(host_alloc, cuMemHostAlloc, (void **out, size_t nbytes, unsigned flags))                \
 	X(host_free, cuMemFreeHost, (void *host))                                                 \

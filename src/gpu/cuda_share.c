@@ -239,7 +239,7 @@ static size_t round_up(size_t nbytes, size_t grain)
 static int create(struct tti_gpu_shared *memory, size_t nbytes, const char **function)
 {
 	const struct tti_cuda_functions *const call = &memory->gpu->driver->call;
-	struct tti_cuda_allocation what = {
+	struct tti_cuda_prop what = {
 		.type = TTI_CUDA_ALLOCATION_PINNED,
 		.handles = TTI_CUDA_HANDLE_FD,
 		.location = { TTI_CUDA_LOCATION_DEVICE, memory->gpu->facts.ordinal },

@@ -18,7 +18,7 @@ struct tti_gpu_wire {
 	struct tti_fd_offer offer; /* by IPC only its process is meant */
 	union {
 		struct tti_cuda_fabric_handle fabric;
-		struct tti_cuda_ipc_handle ipc;
+		struct tti_cuda_ipc ipc;
 	};
 };
 _Static_assert(sizeof(struct tti_gpu_wire) == sizeof(struct tti_gpu_name),

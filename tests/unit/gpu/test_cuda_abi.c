@@ -12,11 +12,11 @@
 /* Our words for CUDA's layouts: the sizes that 64-bit drivers use, and all of it beside NVIDIA's
  * header where there is one. */
 
-_Static_assert(sizeof(struct tti_cuda_allocation) == 32, "");
-_Static_assert(offsetof(struct tti_cuda_allocation, rdma) == 25, "");
+_Static_assert(sizeof(struct tti_cuda_prop) == 32, "");
+_Static_assert(offsetof(struct tti_cuda_prop, rdma) == 25, "");
 _Static_assert(sizeof(struct tti_cuda_allow) == 12, "");
 _Static_assert(sizeof(struct tti_cuda_fabric_handle) == 64, "");
-_Static_assert(sizeof(struct tti_cuda_ipc_handle) == 64, "");
+_Static_assert(sizeof(struct tti_cuda_ipc) == 64, "");
 _Static_assert(sizeof(struct tti_gpu_name) == 128, "");
 
 #ifdef HAVE_CUDA_H
@@ -34,19 +34,19 @@ SAME_SIZE(tti_cuda_device, CUdevice);
 SAME_SIZE(tti_cuda_handle, CUmemGenericAllocationHandle);
 SAME_SIZE(uint64_t, CUdeviceptr);
 SAME_SIZE(int, CUresult);
-SAME_SIZE(struct tti_cuda_allocation, CUmemAllocationProp);
-SAME_PLACE(struct tti_cuda_allocation, type, CUmemAllocationProp, type);
-SAME_PLACE(struct tti_cuda_allocation, handles, CUmemAllocationProp, requestedHandleTypes);
-SAME_PLACE(struct tti_cuda_allocation, location, CUmemAllocationProp, location);
-SAME_PLACE(struct tti_cuda_allocation, rdma, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
-SAME_PLACE(struct tti_cuda_allocation, usage, CUmemAllocationProp, allocFlags.usage);
+SAME_SIZE(struct tti_cuda_prop, CUmemAllocationProp);
+SAME_PLACE(struct tti_cuda_prop, type, CUmemAllocationProp, type);
+SAME_PLACE(struct tti_cuda_prop, handles, CUmemAllocationProp, requestedHandleTypes);
+SAME_PLACE(struct tti_cuda_prop, location, CUmemAllocationProp, location);
+SAME_PLACE(struct tti_cuda_prop, rdma, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable);
+SAME_PLACE(struct tti_cuda_prop, usage, CUmemAllocationProp, allocFlags.usage);
 SAME_SIZE(struct tti_cuda_allow, CUmemAccessDesc);
 SAME_PLACE(struct tti_cuda_allow, location, CUmemAccessDesc, location);
 SAME_PLACE(struct tti_cuda_allow, access, CUmemAccessDesc, flags);
 SAME_PLACE(struct tti_cuda_location, type, CUmemLocation, type);
 SAME_PLACE(struct tti_cuda_location, id, CUmemLocation, id);
 SAME_SIZE(struct tti_cuda_fabric_handle, CUmemFabricHandle);
-SAME_SIZE(struct tti_cuda_ipc_handle, CUipcMemHandle);
+SAME_SIZE(struct tti_cuda_ipc, CUipcMemHandle);
 
 SAME(TTI_CUDA_SUCCESS, CUDA_SUCCESS);
 SAME(TTI_CUDA_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
