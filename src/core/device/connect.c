@@ -416,7 +416,8 @@ void tti_device_free_lanes(struct tti_device *device)
 	for (int peer = 0; device->peers && peer < device->n; peer++) {
 		struct tti_device_peer *to = &device->peers[peer];
 
-		if (to->is_connected && to->is_elsewhere && to->own->share == TTI_GPU_BY_IPC)
+		if (to->is_connected && to->is_elsewhere && to->own &&
+		    to->own->share == TTI_GPU_BY_IPC)
 			await_readers(device, peer);
 		tti_gpu_memory_free(to->theirs);
 		tti_gpu_memory_free(to->own);
