@@ -55,6 +55,15 @@ static struct trial_config draw_trial(const struct device_gpu *gpu, uint64_t see
 		.seed = seed,
 	};
 
+	if (config.algo->needs_memory) {
+		config.shape = -1;
+		config.split.stripes = 0;
+	}
+	/* A barrier has no buffers that could be out of reach, of a send nobody but the sender asks, and
+	 * what a handoff touches its caller knows. */
+	if (config.algo->coll == TUTTI_BARRIER || config.algo->coll == TUTTI_SEND_RECV ||
+	    config.algo->coll == TUTTI_HANDOFF)
+		config.refuses = false;
 	if (tti_collective_is_rooted(config.algo->coll))
 		config.root = (int)draw(&random, (uint64_t)config.n);
 	return config;
@@ -82,7 +91,8 @@ static struct device_config draw_device(const struct device_gpu *gpu, int n, uin
 /* Whether the GPU has left the same bytes as the engine; if not it is said on stderr. */
 static bool try_one(const struct trial_config *config, const struct device_config *device)
 {
-	const struct bed_config bed = device_plain_bed(config->n, (size_t)64 << config->seed % 8);
+	const struct bed_config bed = device_plain_bed(
+		config->n, config->algo->needs_memory ? 256 : (size_t)64 << config->seed % 8);
 	enum device_end end = DEVICE_ENDED;
 	bool right;
 
@@ -138,20 +148,18 @@ int device_check(const struct device_gpu *gpu, double seconds, uint64_t seed)
 
 /* -- Each kernel once ---------------------------------------------------------------------------- */
 
-/* By words and by slots, and in place where that is asked for. */
-static bool try_kernel(const struct device_gpu *gpu, const struct tti_algorithm *algo,
-		       tutti_type type, bool words, int n)
+/* Calls of one way, with the types and operators from `pair` on. */
+static bool try_kernel(const struct device_gpu *gpu, const struct tti_algorithm *algo, bool words,
+		       int n, int pair)
 {
 	const struct trial_config config = {
 		.algo = algo,
 		.n = n,
 		.shape = -1,
 		.split = { .parts = 1 },
-		.is_given = true,
-		.type = type,
-		.op = numbers_op_for(type, TUTTI_SUM),
+		.pair = pair,
 		.has_any_bits = true,
-		.seed = 5 + (uint64_t)type,
+		.seed = 5 + (uint64_t)pair,
 	};
 	struct device_config device = draw_device(gpu, n, config.seed);
 
@@ -174,18 +182,20 @@ int device_every(const struct device_gpu *gpu, bool is_small)
 		{ TUTTI_BROADCAST, "chain", false },    { TUTTI_BROADCAST, "chain", true },
 		{ TUTTI_BROADCAST, "memory", false },
 	};
-	int nlaunches = 0, nwrong = 0;
+	int nlaunches = 0, nwrong = 0, op;
+	tutti_type type;
 
 	device_gpu_lend(false, AREA_BYTES);
 	for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
 		const struct tti_algorithm *algo =
 			tti_algorithm_find(ways[way].coll, ways[way].name);
+		/* What is only moved has one kernel for all types. */
+		const int npairs =
+			tti_collective_reduces(ways[way].coll) ? trial_pair(0, &type, &op) : 1;
 
-		for (int type = 0; type < TUTTI_TYPE_COUNT && nwrong == 0; type++) {
-			if (type > 0 && !tti_collective_reduces(ways[way].coll))
-				break;
-			nwrong += !try_kernel(gpu, algo, (tutti_type)type, ways[way].words,
-					      is_small ? 2 : 4);
+		for (int pair = 1; pair <= npairs && nwrong == 0;
+		     pair += TRIAL_CALLS * (is_small ? 6 : 1)) {
+			nwrong += !try_kernel(gpu, algo, ways[way].words, is_small ? 2 : 4, pair);
 			nlaunches += TRIAL_CALLS;
 		}
 	}

@@ -164,7 +164,9 @@ static double graph_us(struct bench *bench, cudaStream_t stream)
 	CUDA(StreamEndCapture(stream, &graph));
 	CUDA(GraphInstantiate(&bench->exec, graph, 0));
 	CUDA(GraphUpload(bench->exec, stream));
-	us = device_us(stream, 5, 10, launch_graph, bench) / CALLS_OF_A_GRAPH;
+	us = device_us(stream, bench->gpu->is_host ? 1 : 5, bench->gpu->is_host ? 1 : 10,
+		       launch_graph, bench) /
+	     CALLS_OF_A_GRAPH;
 	CUDA(GraphExecDestroy(bench->exec));
 	CUDA(GraphDestroy(graph));
 	return us;
@@ -197,7 +199,8 @@ static struct times measure(struct bench *bench, const struct way *way, const st
 	make_launch(bench, &bed, way, cut, nbytes);
 	for (int rank = 0; rank < bench->n; rank++)
 		CUDA(MemsetAsync((void *)(uintptr_t)bench->output[rank], 0xff, nbytes, stream));
-	times.plain = device_us(stream, 5, bench->gpu->is_host ? 2 : ncalls, launch, bench);
+	times.plain = device_us(stream, bench->gpu->is_host ? 1 : 5,
+				bench->gpu->is_host ? 2 : ncalls, launch, bench);
 	if (is_short)
 		times.graph = graph_us(bench, stream);
 	CUDA(StreamSynchronize(stream));
@@ -237,35 +240,38 @@ static void measure_way(struct bench *bench, const struct way *way, size_t nbyte
 	report(SECTION, what, best.graph, "us");
 }
 
-/* A block has no more threads than a part has vectors, but for the few of a short call. */
+/* On host memory just enough to try it. */
 static void measure_short(struct bench *bench, size_t nbytes)
 {
-	const uint32_t few = bench->gpu->is_host ? 1 : 64, many = bench->gpu->is_host ? 2 : 512;
-	const size_t blocks = nbytes < 4096 ? 1 : nbytes < SHORT ? 4 : 8;
+	const bool is_host = bench->gpu->is_host;
+	const uint32_t few = is_host ? 1 : 64, many = is_host ? 2 : 512;
+	const uint32_t blocks = is_host ? 1 : nbytes < 4096 ? 1 : nbytes < SHORT ? 4 : 8;
 	const struct cut cuts[] = {
 		{ 1, few, nbytes },
 		{ 1, many, nbytes },
-		{ (uint32_t)blocks, many, nbytes / blocks },
-		{ (uint32_t)blocks * 2, many, nbytes / blocks / 2 },
+		{ blocks, many, nbytes / blocks },
+		{ 2 * blocks, many, nbytes / blocks / 2 },
 	};
-	const size_t ncuts = nbytes < 4096 ? 2 : sizeof(cuts) / sizeof(cuts[0]);
+	size_t ncuts = nbytes < 4096 ? 2 : sizeof(cuts) / sizeof(cuts[0]);
 
 	for (size_t i = 0; i < sizeof(short_ways) / sizeof(short_ways[0]); i++)
-		measure_way(bench, &short_ways[i], nbytes, cuts, ncuts);
+		measure_way(bench, &short_ways[i], nbytes, is_host ? &cuts[ncuts - 1] : cuts,
+			    is_host ? 1 : ncuts);
 }
 
 static void measure_long(struct bench *bench, size_t nbytes)
 {
-	const uint32_t many = bench->gpu->is_host ? 2 : 512;
-	const struct cut cuts[] = {
-		{ 8, many, (size_t)64 << 10 },  { 16, many, (size_t)16 << 10 },
-		{ 16, many, (size_t)64 << 10 }, { 32, many, (size_t)16 << 10 },
-		{ 32, many, (size_t)64 << 10 },
+	static const struct cut cuts[] = {
+		{ 8, 512, (size_t)64 << 10 },  { 16, 512, (size_t)16 << 10 },
+		{ 16, 512, (size_t)64 << 10 }, { 32, 512, (size_t)16 << 10 },
+		{ 32, 512, (size_t)64 << 10 },
 	};
+	static const struct cut of_host = { 2, 1, (size_t)64 << 10 };
+	const bool is_host = bench->gpu->is_host;
 
 	for (size_t i = 0; i < sizeof(long_ways) / sizeof(long_ways[0]); i++)
-		measure_way(bench, &long_ways[i], nbytes, cuts,
-			    bench->gpu->is_host ? 1 : sizeof(cuts) / sizeof(cuts[0]));
+		measure_way(bench, &long_ways[i], nbytes, is_host ? &of_host : cuts,
+			    is_host ? 1 : sizeof(cuts) / sizeof(cuts[0]));
 }
 
 int device_times(const struct device_gpu *gpu, int n, bool is_small)

@@ -10,6 +10,8 @@ import sysconfig
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # Programs with kernels of their own, which only nvcc makes.
 KERNELS = ("limits", "flags")
+# Tutti's.
+OF_GPU, OF_HOST = "tutti_kernels.fatbin", "libtutti_kernels_host.so"
 # What every Linux has.
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl.so", "librt.so", "libgcc_s",
           "libstdc++")
@@ -95,13 +97,14 @@ def pack(build, to, with_kernels=True):
     for path in names:
         copy(path, to)
     tutti = build / "lib" / "tutti"
-    found = [build / "src" / "libtutti.so.0", tutti / "tutti_kernels.fatbin", build / "src" / "tutti_kernels.fatbin"]
-    for path in filter(pathlib.Path.exists, found):
-        copy(path, libraries if path.name.startswith("lib") else libraries / "tutti")
+    copy(build / "src" / "libtutti.so.0", libraries)
+    for path in filter(pathlib.Path.exists, (tutti / name for name in (OF_GPU, OF_HOST))):
+        copy(path, libraries / "tutti")
     if (tutti / "nccl" / "libnccl.so.2").exists():
         copy(tutti / "nccl" / "libnccl.so.2", libraries / "tutti" / "nccl")
-    if not (libraries / "tutti" / "tutti_kernels.fatbin").exists():
-        say("there is no tutti_kernels.fatbin: Tutti will have no kernels")
+    needed = OF_GPU if with_kernels else OF_HOST
+    if not (libraries / "tutti" / needed).exists():
+        say(f"there is no {needed}: Tutti will have no kernels")
     for path in [*names, libraries / "libtutti.so.0"]:
         copy_needed(path, libraries, f"{libraries}:{libraries / 'tutti' / 'nccl'}")
     for name in ("libnccl.so.2", "libcudart.so.13"):  # by the loader's path alone
