@@ -137,6 +137,9 @@ struct tti_comm {
 
 	/* Calls made, calls done (sequence.h); a futex word for those that wait. */
 	_Atomic uint64_t issued, done;
+	/* All before this number were launched on a device, or are done; of the thread that makes
+	 * calls. */
+	uint64_t launched;
 	_Atomic uint32_t sequence_word, sequence_waiters;
 	/* The user's call that is under way: an address on its stack; NULL: none is. */
 	_Atomic(const void *) in_call;

@@ -63,6 +63,17 @@ void tti_sequence_wait(struct tti_comm *comm, uint64_t seqno)
 	atomic_fetch_sub(&comm->sequence_waiters, 1);
 }
 
+void tti_sequence_wait_launched(struct tti_comm *comm, uint64_t seqno)
+{
+	if (comm->launched != seqno)
+		tti_sequence_wait(comm, seqno);
+}
+
+void tti_sequence_launched(struct tti_comm *comm, uint64_t seqno)
+{
+	comm->launched = seqno + 1;
+}
+
 void tti_sequence_done(struct tti_comm *comm)
 {
 	/* Another thread may wait for this call to free the communicator: after the count it is

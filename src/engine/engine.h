@@ -86,6 +86,7 @@ TUTTI_CHECKED tutti_status tti_executable_create(struct tti_engine *engine,
 						 struct tti_executable **out);
 void tti_executable_free(struct tti_executable *exec);
 int tti_executable_nchunks(const struct tti_executable *exec);
+const struct tti_compiled *tti_executable_compiled(const struct tti_executable *exec);
 
 /* -- Jobs ---------------------------------------------------------------- */
 

@@ -194,6 +194,11 @@ int tti_executable_nchunks(const struct tti_executable *exec)
 	return exec->prog.nchunks;
 }
 
+const struct tti_compiled *tti_executable_compiled(const struct tti_executable *exec)
+{
+	return &exec->prog;
+}
+
 bool tti_executable_is_exchange(const struct tti_executable *exec)
 {
 	return exec->prog.exchange;

@@ -181,7 +181,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 		comm->memory.unused[args->coll] = 0;
 		atomic_store_explicit(&comm->last_algorithm, "memory", memory_order_relaxed);
 	}
-	comm->roots.unexpected_tag = job->mismatch_tag;
+	atomic_store_explicit(&comm->roots.unexpected_tag, job->mismatch_tag, memory_order_relaxed);
 	if (differs && tti_is_by_pairs(args->coll)) {
 		tti_pairs_expect(comm, args, peer, text, sizeof(text));
 		status = tti_stall_mismatch(comm, peer, text);

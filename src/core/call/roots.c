@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "boot/watch/watch.h"
 #include "core/call/args.h"
@@ -15,8 +16,13 @@ void tti_roots_note(struct tti_comm *comm, uint64_t packed, size_t count, uint64
 {
 	struct tti_roots *roots = &comm->roots;
 
+	/* Without a device the thread that explains is the one that makes calls. */
+	if (comm->device)
+		pthread_mutex_lock(&comm->lock);
 	roots->newest = (roots->newest + 1) % TTI_ROOTS_KEPT;
 	roots->call[roots->newest] = (struct tti_rooted_call){ comm->seq, packed, choice, count };
+	if (comm->device)
+		pthread_mutex_unlock(&comm->lock);
 }
 
 /* The root that a rank named if its messages in such a call have that tag; -1: none. */
@@ -32,18 +38,22 @@ static int root_of(const struct tti_comm *comm, uint64_t seq, struct tti_args ar
 	return -1;
 }
 
-bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char *buf, size_t size)
+bool tti_roots_explain(struct tti_comm *comm, int peer, uint64_t tag, char *buf, size_t size)
 {
+	struct tti_rooted_call call[TTI_ROOTS_KEPT];
+
+	pthread_mutex_lock(&comm->lock);
+	memcpy(call, comm->roots.call, sizeof(call));
+	pthread_mutex_unlock(&comm->lock);
 	for (int i = 0; i < TTI_ROOTS_KEPT; i++) {
-		const uint64_t seq = comm->roots.call[i].seq;
-		const struct tti_args args =
-			tti_args_unpack(comm->roots.call[i].packed, comm->roots.call[i].count);
+		const uint64_t seq = call[i].seq;
+		const struct tti_args args = tti_args_unpack(call[i].packed, call[i].count);
 		char text[TTI_CALL_TEXT];
 		int root;
 
 		if (seq == 0)
 			continue;
-		root = root_of(comm, seq, args, comm->roots.call[i].choice, tag);
+		root = root_of(comm, seq, args, call[i].choice, tag);
 		if (root < 0)
 			continue;
 		tti_args_format(&args, NULL, text, sizeof(text));

@@ -6,8 +6,9 @@
  * notices in that call. The next call finds the messages, or the end of the communicator does.
  * The last rooted calls are kept, to tell which of them a message belongs to.
  *
- * Owner: the communicator. Threads: the executing one's. */
+ * Owner: the communicator. Threads: the one that makes calls notes, the executing one explains. */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ struct tti_rooted_call {
 struct tti_roots {
 	struct tti_rooted_call call[TTI_ROOTS_KEPT];
 	unsigned newest;
-	uint64_t unexpected_tag; /* of the message that the last call did not expect */
+	_Atomic uint64_t unexpected_tag; /* of the message that the last call did not expect */
 };
 
 /* A call that names a root has begun, with the values that were published. */
@@ -35,7 +36,7 @@ void tti_roots_note(struct tti_comm *comm, uint64_t packed, size_t count, uint64
 
 /* Whether a message of `peer` with that tag belongs to one of these calls, in which the peer named
  * another root; says so in buf. */
-bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char *buf, size_t size);
+bool tti_roots_explain(struct tti_comm *comm, int peer, uint64_t tag, char *buf, size_t size);
 
 /* Before the communicator ends: TUTTI_EMISMATCH, told to all ranks, if such a message has come. */
 tutti_status tti_roots_check(struct tti_comm *comm);
