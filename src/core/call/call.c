@@ -8,6 +8,7 @@
 #include "core/call/roots.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/flight.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/prepare/layout.h"
@@ -25,8 +26,8 @@
 
 /* -- What others may ask (stall.h) --------------------------------------------- */
 
-/* `args`, or the user's call that they are a part of. */
-static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t split,
+/* `args`, or the user's call that they are a part of, with number `seq`. */
+static void publish_call(struct tti_comm *comm, uint64_t seq, uint64_t sign, uint64_t split,
 			 const struct tti_args *args)
 {
 	const enum tti_stage stage = args->stage;
@@ -38,12 +39,12 @@ static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t split,
 		pthread_mutex_lock(&comm->lock);
 		last = comm->current.sides;
 		comm->current.sides = tti_sides_take(args->sides);
-		comm->current.handoff_seq = comm->seq;
+		comm->current.handoff_seq = seq;
 		pthread_mutex_unlock(&comm->lock);
 		tti_sides_drop(last);
 	}
 	tti_current_call_publish(&comm->current, &(struct tti_published_call){
-							 .seq = comm->seq,
+							 .seq = seq,
 							 .signature = sign,
 							 .count = tti_args_common_count(args),
 							 .packed = tti_args_pack(args),
@@ -155,7 +156,7 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 	if (call->algorithm)
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
 	if (args->sides || args->part_of)
-		publish_call(comm, sign, call->split, args);
+		publish_call(comm, comm->seq, sign, call->split, args);
 	else
 		tti_current_call_publish(&comm->current,
 					 &(struct tti_published_call){ .seq = comm->seq,
@@ -169,8 +170,8 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 }
 
 /* The job of a collective, or of n sends and receives, has ended with `status`. */
-static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, int n,
-			   const struct tti_job *job, tutti_status status)
+tutti_status tti_call_finish(struct tti_comm *comm, const struct tti_args *args, int n,
+			     const struct tti_job *job, tutti_status status)
 {
 	const int peer = job->mismatch_peer;
 	const bool differs =
@@ -196,7 +197,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 	return status;
 }
 
-/* Clear what finish() reads of a job that has not started; the engine clears the rest. */
+/* Clear what tti_call_finish() reads of a job that has not started; the engine clears the rest. */
 static void clear(struct tti_job *job)
 {
 	job->mismatch_peer = -1;
@@ -220,7 +221,7 @@ static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 		st = start_in_memory(run);
 	else
 		st = start_plain(run, &run->job);
-	return st == TUTTI_OK ? st : finish(comm, args, 1, &run->job, st);
+	return st == TUTTI_OK ? st : tti_call_finish(comm, args, 1, &run->job, st);
 }
 
 static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
@@ -230,7 +231,7 @@ static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
 	struct tti_job *const jobs[] = { &run.job };
 
 	TTI_TRY(start(&run, comm, args, call));
-	return finish(comm, args, 1, &run.job, tti_job_wait(jobs, 1));
+	return tti_call_finish(comm, args, 1, &run.job, tti_job_wait(jobs, 1));
 }
 
 /* As it was prepared. */
@@ -246,7 +247,7 @@ static inline tutti_status run_collective(struct tti_comm *comm, const struct tt
 		call->way.job.program.reducer = reducer_of(comm, args);
 	st = tti_short_run(&call->way, args->send, args->recv, begin(comm, args, call));
 	if (st != TUTTI_OK)
-		return finish(comm, args, 1, &call->way.job, st);
+		return tti_call_finish(comm, args, 1, &call->way.job, st);
 	tti_call_end(comm);
 	return TUTTI_OK;
 }
@@ -256,7 +257,7 @@ tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *a
 {
 	if (status != TUTTI_ENOMEM && status != TUTTI_ESYS)
 		return status;
-	publish_call(comm, 0, 0, args);
+	publish_call(comm, comm->seq, 0, 0, args);
 	status = tti_stall_settle(comm, status, -1);
 	tti_call_end(comm);
 	return status;
@@ -299,7 +300,7 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 	if (st == TUTTI_OK)
 		st = tti_short_run(&call->way, args->send, args->recv, call->extent.tag);
 	if (st != TUTTI_OK)
-		return finish(comm, args, 1, &call->way.job, st);
+		return tti_call_finish(comm, args, 1, &call->way.job, st);
 	tti_call_end(comm);
 	return TUTTI_OK;
 }
@@ -367,9 +368,10 @@ static tutti_status start_item(const struct tti_call_item *item, struct tti_runn
 				      : tti_call_fail_alone(item->comm, item->now, st);
 	}
 	clear(&run->job);
-	publish_call(item->comm, 0, 0, item->now);
+	publish_call(item->comm, item->comm->seq, 0, 0, item->now);
 	st = tti_transfers_start(item->comm, item->now, item->nnow, &run->job);
-	return st == TUTTI_OK ? st : finish(item->comm, item->now, item->nnow, &run->job, st);
+	return st == TUTTI_OK ? st
+			      : tti_call_finish(item->comm, item->now, item->nnow, &run->job, st);
 }
 
 void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *room)
@@ -395,8 +397,15 @@ void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *
 		struct tti_call_item *item = &items[i];
 
 		if (item->run)
-			item->status = finish(item->comm, item->now, item->nnow, &item->run->job,
-					      item->run->job.status);
+			item->status = tti_call_finish(item->comm, item->now, item->nnow,
+						       &item->run->job, item->run->job.status);
 		item->run = NULL;
 	}
+}
+
+/* -- In a stream of the program -------------------------------------------------------- */
+
+void tti_call_show(struct tti_comm *comm, const struct tti_flight_call *call)
+{
+	publish_call(comm, call->seq, call->sign, call->split, call->args);
 }

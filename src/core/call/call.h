@@ -13,6 +13,8 @@
 struct tti_args;
 struct tti_call_room;
 struct tti_comm;
+struct tti_flight_call;
+struct tti_job;
 struct tti_prepared;
 struct tti_running_call;
 
@@ -46,6 +48,14 @@ void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *
 /* This rank, alone, has no memory for a call: the others wait for it, so they are notified. */
 tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *args,
 				 tutti_status status);
+
+/* -- On devices (core/device) ---------------------------------------------------------- */
+
+/* A call that was launched: ranks that ask are told of it from now on; its job is over, as the thread
+ * that waited for it says. */
+void tti_call_show(struct tti_comm *comm, const struct tti_flight_call *call);
+tutti_status tti_call_finish(struct tti_comm *comm, const struct tti_args *args, int n,
+			     const struct tti_job *job, tutti_status status);
 
 /* Around what is no call of all ranks: ranks that ask are told of `packed` (args.h). */
 void tti_call_begin(struct tti_comm *comm, uint64_t packed);

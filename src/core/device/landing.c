@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "core/call/call.h"
+#include "core/comm.h"
+#include "core/comm_error.h"
+#include "core/device/flight.h"
+#include "core/sequence.h"
+#include "core/stall.h"
+#include "engine/wait.h"
+#include "gpu/cuda_stream.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+/* The thread of a communicator that waits for kernels in streams of the program, and moves their
+ * messages: for one flight after the other, in the order of calls. Where all peers are reached by
+ * the kernel itself it only looks whether something is wrong, so it sleeps for long. */
+
+#define NAP_NS      (2 * TTI_NS_PER_MS)
+/* How often it looks whether a device works on which nothing begins, and at kernels that graphs
+ * repeat. */
+#define PATIENCE_NS (500 * TTI_NS_PER_MS)
+#define OVERVIEW_NS (20 * TTI_NS_PER_MS)
+
+/* -- The list ------------------------------------------------------------------------------ */
+
+/* Under the lock. */
+static void append(struct tti_flights *flights, struct tti_landing *landing)
+{
+	landing->next = NULL;
+	*flights->end = landing;
+	flights->end = &landing->next;
+	flights->nlandings++;
+	pthread_cond_broadcast(&flights->news);
+}
+
+void tti_landing_begins(void *arg)
+{
+	struct tti_flight *flight = arg;
+	struct tti_flights *flights = flight->comm->device->flights;
+	struct tti_landing *landing = NULL;
+
+	if (flight->is_captured) {
+		landing = tti_zalloc(sizeof(*landing));
+		if (!landing)
+			tti_comm_notify_failure(flight->comm, TUTTI_EPEER, flight->comm->rank,
+						"a graph repeats a call, and there is no memory to "
+						"note that");
+	}
+	pthread_mutex_lock(&flights->lock);
+	atomic_fetch_add(&flight->begun, 1);
+	if (landing) {
+		landing->comm = flight->comm;
+		landing->flight = flight;
+		landing->kind = TTI_LANDING_REPEATED;
+		append(flights, landing);
+	}
+	pthread_cond_broadcast(&flights->news);
+	pthread_mutex_unlock(&flights->lock);
+}
+
+void tti_flight_let_go(struct tti_flight *flight, const struct tti_job *job,
+		       const struct tti_flight_told *told)
+{
+	struct tti_flights *flights = flight->comm->device->flights;
+
+	flight->job = *job;
+	flight->told = *told;
+	if (told->begins)
+		told->begins(told->self);
+	flight->landing.comm = flight->comm;
+	flight->landing.flight = flight;
+	flight->landing.kind = flight->is_captured ? TTI_LANDING_RECORDED : TTI_LANDING_ONCE;
+	if (flight->is_captured) {
+		flight->next = flights->captured;
+		flights->captured = flight;
+	}
+	pthread_mutex_lock(&flights->lock);
+	flights->has_captured |= flight->is_captured;
+	append(flights, &flight->landing);
+	pthread_mutex_unlock(&flights->lock);
+}
+
+void tti_flights_count(struct tti_comm *comm, struct tti_landing *landing)
+{
+	struct tti_flights *flights = comm->device->flights;
+
+	*landing = (struct tti_landing){ .comm = comm, .kind = TTI_LANDING_COUNTED };
+	pthread_mutex_lock(&flights->lock);
+	append(flights, landing);
+	pthread_mutex_unlock(&flights->lock);
+}
+
+void tti_flights_await(struct tti_comm *comm)
+{
+	struct tti_flights *flights = comm->device->flights;
+
+	if (!flights)
+		return;
+	pthread_mutex_lock(&flights->lock);
+	while (flights->nlandings > 0)
+		pthread_cond_wait(&flights->news, &flights->lock);
+	pthread_mutex_unlock(&flights->lock);
+}
+
+/* -- One flight ------------------------------------------------------------------------------ */
+
+/* Until the stream has come to it. TUTTI_ESYS: it never will. */
+static tutti_status await_begin(struct tti_flights *flights, struct tti_flight *flight)
+{
+	tutti_status st = TUTTI_OK;
+
+	pthread_mutex_lock(&flights->lock);
+	while (atomic_load(&flight->begun) == 0 && st == TUTTI_OK) {
+		tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + PATIENCE_NS);
+		if (atomic_load(&flight->begun) > 0)
+			break;
+		pthread_mutex_unlock(&flights->lock);
+		st = tti_gpu_health(flight->comm->device->gpu);
+		pthread_mutex_lock(&flights->lock);
+	}
+	pthread_mutex_unlock(&flights->lock);
+	return st;
+}
+
+/* Wait for the job as for any other, and say what came of it. */
+static tutti_status wait_for(struct tti_flight *flight, struct tti_job *job)
+{
+	struct tti_job *const jobs[] = { job };
+	const _Atomic int *before = NULL;
+	tutti_status st = job->status;
+
+	tti_call_show(flight->comm, &flight->shown);
+	if (st == TUTTI_AGAIN && flight->is_called && !flight->is_captured)
+		st = await_begin(flight->comm->device->flights, flight);
+	else if (st == TUTTI_AGAIN)
+		st = TUTTI_OK;
+	if (st == TUTTI_OK && job->status == TUTTI_AGAIN) {
+		if (!flight->has_messages) {
+			before = tti_wait_set_background(flight->told.awaited);
+			job->nap_ns = NAP_NS;
+		}
+		st = tti_job_wait(jobs, 1);
+		if (!flight->has_messages)
+			(void)tti_wait_set_background(before);
+	}
+	return tti_call_finish(flight->comm, flight->shown.args, flight->shown.nargs, job, st);
+}
+
+static void land_once(struct tti_flight *flight)
+{
+	struct tti_comm *comm = flight->comm;
+	struct tti_flights *flights = comm->device->flights;
+	const struct tti_flight_told told = flight->told;
+	const tutti_status st = wait_for(flight, &flight->job);
+
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	tti_flight_await(flight);
+	pthread_mutex_lock(&flights->lock);
+	flight->next = flights->over;
+	flights->over = flight;
+	pthread_mutex_unlock(&flights->lock);
+	if (told.landed)
+		told.landed(told.self, st);
+}
+
+/* A graph runs the flight once more. */
+static void land_repeated(struct tti_flight *flight)
+{
+	struct tti_job job = flight->job;
+	tutti_status st = tti_flight_set_proxy(flight);
+
+	if (st == TUTTI_OK)
+		st = tti_comm_async_error(flight->comm);
+	job.status = st == TUTTI_OK ? TUTTI_AGAIN : st;
+	st = wait_for(flight, &job);
+	if (st != TUTTI_OK)
+		tti_comm_note(flight->comm, st);
+}
+
+static void land(struct tti_landing *landing)
+{
+	struct tti_comm *comm = landing->comm;
+	struct tti_flight *flight = landing->flight;
+	const enum tti_landing_kind kind = landing->kind;
+
+	if (kind == TTI_LANDING_REPEATED || kind == TTI_LANDING_COUNTED)
+		tti_free(landing);
+	switch (kind) {
+	case TTI_LANDING_ONCE:
+		land_once(flight);
+		break;
+	case TTI_LANDING_RECORDED:
+		if (flight->told.landed)
+			flight->told.landed(flight->told.self, TUTTI_OK);
+		break;
+	case TTI_LANDING_REPEATED:
+		land_repeated(flight);
+		break;
+	case TTI_LANDING_COUNTED:
+		tti_sequence_done(comm);
+		break;
+	}
+}
+
+/* -- What graphs repeat without the host ------------------------------------------------- */
+
+/* Since when some kernel waits at one place, and where. */
+struct overview {
+	int64_t since_ns;
+	uint64_t where;
+};
+
+/* Nothing is in the list. A kernel that waits for long, or has found a mismatch, is one that a graph
+ * repeats. Which call that is the host does not know: texts name the last one. */
+static void look_around(struct tti_comm *comm, struct overview *overview)
+{
+	struct tti_job job = { .status = TUTTI_AGAIN, .mismatch_peer = -1 };
+	tutti_status st = TUTTI_OK;
+	uint64_t where;
+	int peer;
+
+	if (!tti_sequence_is_idle(comm) || atomic_load(&comm->async_error))
+		return;
+	peer = tti_flight_waits_for(comm->device, &where);
+	if (peer < 0) {
+		overview->since_ns = 0;
+	} else if (overview->since_ns == 0 || where != overview->where) {
+		overview->since_ns = tti_now_ns();
+		overview->where = where;
+	}
+	if (tti_flight_has_mismatch(comm->device, &job))
+		st = tti_stall_settle(comm, TUTTI_EMISMATCH, job.mismatch_peer);
+	else if (overview->since_ns)
+		st = tti_stall_on_wait(comm, overview->since_ns, peer);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, tti_stall_settle(comm, st, -1));
+}
+
+/* -- The thread ------------------------------------------------------------------------------ */
+
+/* The next of the list; NULL: there is none now. Under the lock. */
+static struct tti_landing *take_first(struct tti_flights *flights)
+{
+	struct tti_landing *landing = flights->first;
+
+	if (!landing)
+		return NULL;
+	flights->first = landing->next;
+	if (!flights->first)
+		flights->end = &flights->first;
+	return landing;
+}
+
+static void *run(void *self)
+{
+	struct tti_comm *comm = self;
+	struct tti_flights *flights = comm->device->flights;
+	struct overview overview = { 0 };
+
+	tti_thread_low_latency();
+	pthread_mutex_lock(&flights->lock);
+	for (;;) {
+		struct tti_landing *landing = take_first(flights);
+
+		if (landing) {
+			pthread_mutex_unlock(&flights->lock);
+			land(landing);
+			pthread_mutex_lock(&flights->lock);
+			if (--flights->nlandings == 0)
+				pthread_cond_broadcast(&flights->news);
+			continue;
+		}
+		if (flights->is_closing)
+			break;
+		if (!flights->has_captured) {
+			pthread_cond_wait(&flights->news, &flights->lock);
+			continue;
+		}
+		tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + OVERVIEW_NS);
+		if (flights->first)
+			continue;
+		pthread_mutex_unlock(&flights->lock);
+		look_around(comm, &overview);
+		pthread_mutex_lock(&flights->lock);
+	}
+	pthread_mutex_unlock(&flights->lock);
+	return NULL;
+}
+
+tutti_status tti_flights_prepare(struct tti_comm *comm)
+{
+	struct tti_flights *flights;
+	tutti_status st;
+
+	TTI_TRY(tti_flights_make(comm->device));
+	flights = comm->device->flights;
+	if (flights->has_thread)
+		return TUTTI_OK;
+	st = tti_thread_start(&flights->thread, "tutti-device", run, comm);
+	flights->has_thread = st == TUTTI_OK;
+	return st;
+}
+
+static void free_all(struct tti_flight *flight)
+{
+	while (flight) {
+		struct tti_flight *next = flight->next;
+
+		tti_flight_release(flight);
+		flight = next;
+	}
+}
+
+void tti_flights_close(struct tti_comm *comm)
+{
+	struct tti_flights *flights = comm->device ? comm->device->flights : NULL;
+
+	if (!flights)
+		return;
+	pthread_mutex_lock(&flights->lock);
+	flights->is_closing = true;
+	pthread_cond_broadcast(&flights->news);
+	pthread_mutex_unlock(&flights->lock);
+	if (flights->has_thread)
+		pthread_join(flights->thread, NULL);
+	tti_flights_reap(flights);
+	free_all(flights->free);
+	free_all(flights->captured);
+	tti_gpu_stream_destroy(comm->device->gpu, flights->stream);
+	tti_gpu_event_destroy(comm->device->gpu, flights->event);
+	tti_gpu_event_destroy(comm->device->gpu, flights->captured_event);
+	pthread_cond_destroy(&flights->news);
+	pthread_mutex_destroy(&flights->lock);
+	tti_free(flights);
+	comm->device->flights = NULL;
+}
