@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "core/comm.h"
+#include "core/device/flight.h"
+#include "device/kernels.h"
+#include "gpu/cuda_stream.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* From flights to launches.
+ *
+ * The kernels of one communicator run one after the other, whatever their streams: lanes and scratch
+ * are theirs in turn. In one stream that is so by itself; a stream that is not the one of the launch
+ * before waits for an event. In a capture an event of another capture, or of none, may not be waited
+ * for, so there only launches of the same capture are ordered. */
+
+/* Launches of several communicators at a time. */
+struct batch {
+	struct tti_job *job[TTI_DEV_CALLS_MAX];
+	struct tti_dev_launch launch;
+};
+
+static struct tti_device *device_of(const struct tti_flight *flight)
+{
+	return flight->comm->device;
+}
+
+/* -- Lanes -------------------------------------------------------------------------------- */
+
+static void connect(struct tti_job *const *jobs, const struct tti_args *const *args, int n)
+{
+	struct tti_device_need *needs = NULL;
+	int nneeds = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct tti_flight *flight = tti_flight_of(jobs[i]);
+
+		if (!flight || jobs[i]->status != TUTTI_AGAIN || tti_flight_has_lanes(flight))
+			continue;
+		if (!needs)
+			needs = tti_calloc((size_t)n, sizeof(*needs));
+		if (!needs) {
+			jobs[i]->status =
+				tti_fail(TUTTI_ENOMEM, "lanes of %d calls: out of memory", n);
+			continue;
+		}
+		needs[nneeds++] = (struct tti_device_need){
+			.comm = flight->comm,
+			.args = args[i],
+			.peers = flight->program->peers,
+			.npeers = flight->program->npeers,
+		};
+	}
+	if (nneeds > 0)
+		tti_device_connect(needs, nneeds);
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < nneeds; k++)
+			if (tti_flight_of(jobs[i]) && needs[k].status != TUTTI_OK &&
+			    tti_flight_of(jobs[i])->comm == needs[k].comm)
+				jobs[i]->status = needs[k].status;
+	tti_free(needs);
+}
+
+/* -- The order of launches ---------------------------------------------------------------- */
+
+/* Whether the launch before has ended: then nothing waits for it, and its stream may be gone. */
+static bool is_idle(const struct tti_flights *flights)
+{
+	return !flights->has_last || tti_flights_ended(flights) >= flights->last_number;
+}
+
+/* After the launch before, if that is in another stream. `capture`: of the stream. */
+static tutti_status come_after(struct tti_flights *flights, struct tti_gpu *gpu,
+			       const struct tti_gpu_capture *capture, void *stream)
+{
+	if (capture->is_active) {
+		if (flights->capture != capture->id || flights->captured_last == stream)
+			return TUTTI_OK;
+		return tti_gpu_event_await(gpu, flights->captured_event, stream);
+	}
+	if (flights->last == stream || is_idle(flights))
+		return TUTTI_OK;
+	/* Until now nobody asked: what others have put into that stream since is waited for, too. */
+	if (!flights->event) {
+		TTI_TRY(tti_gpu_event_create(gpu, &flights->event));
+		TTI_TRY(tti_gpu_event_record(gpu, flights->event, flights->last));
+	}
+	return tti_gpu_event_await(gpu, flights->event, stream);
+}
+
+/* What is launched next in another stream comes after this. */
+static tutti_status note_last(struct tti_flight *flight, const struct tti_gpu_capture *capture,
+			      void *stream)
+{
+	struct tti_device *device = device_of(flight);
+	struct tti_flights *flights = device->flights;
+
+	if (!capture->is_active) {
+		flights->has_last = true;
+		flights->last = stream;
+		flights->last_number = flight->number;
+		return flights->event ? tti_gpu_event_record(device->gpu, flights->event, stream)
+				      : TUTTI_OK;
+	}
+	flights->capture = capture->id;
+	flights->captured_last = stream;
+	if (!flights->captured_event)
+		TTI_TRY(tti_gpu_event_create(device->gpu, &flights->captured_event));
+	return tti_gpu_event_record(device->gpu, flights->captured_event, stream);
+}
+
+/* -- One launch --------------------------------------------------------------------------- */
+
+static tutti_status find_stream(struct tti_flight *flight, const struct tti_flight_stream *given,
+				struct tti_gpu_capture *capture, void **out)
+{
+	struct tti_flights *flights = device_of(flight)->flights;
+	struct tti_gpu *gpu = device_of(flight)->gpu;
+
+	*capture = (struct tti_gpu_capture){ 0 };
+	if (given) {
+		*out = given->cuda;
+		return tti_gpu_capture(gpu, given->cuda, capture);
+	}
+	if (!flights->stream)
+		TTI_TRY(tti_gpu_stream_create(gpu, true, &flights->stream));
+	*out = flights->stream;
+	return TUTTI_OK;
+}
+
+/* Before the kernel. `given`: a stream of the program, whose flights wait for others. */
+static tutti_status get_ready(struct tti_flight *flight, const struct tti_gpu_capture *capture,
+			      const struct tti_flight_stream *given, void *stream)
+{
+	struct tti_device *device = device_of(flight);
+
+	flight->call.lanes = device->lanes_at;
+	flight->call.control = device->control_at;
+	flight->call.state = device->state_at;
+	if (capture->is_active) {
+		flight->is_captured = true;
+		flight->program->is_captured = true;
+		flight->call.done = 0;
+	}
+	if (!given)
+		return TUTTI_OK;
+	TTI_TRY(come_after(device->flights, device->gpu, capture, stream));
+	if (!flight->has_messages)
+		return TUTTI_OK;
+	TTI_TRY(tti_gpu_call(device->gpu, tti_landing_begins, flight, stream));
+	flight->is_called = true;
+	return TUTTI_OK;
+}
+
+/* All of one GPU, with kernels of one type. */
+static tutti_status launch_all(struct batch *batch, int n, const struct tti_flight_stream *given)
+{
+	struct tti_flight *first = tti_flight_of(batch->job[0]);
+	struct tti_device *device = device_of(first);
+	struct tti_gpu_capture capture;
+	void *stream;
+
+	batch->launch.ncalls = (uint32_t)n;
+	batch->launch.nblocks = device->shape.nblocks;
+	batch->launch.noperands = 0;
+	TTI_TRY(find_stream(first, given, &capture, &stream));
+	for (int i = 0; i < n; i++) {
+		struct tti_flight *flight = tti_flight_of(batch->job[i]);
+		const uint32_t noperands = (uint32_t)flight->program->flat->noperands;
+
+		TTI_TRY(get_ready(flight, &capture, given, stream));
+		batch->launch.call[i] = flight->call;
+		if (noperands > batch->launch.noperands)
+			batch->launch.noperands = noperands;
+	}
+	TTI_TRY(tti_kernels_launch(device->kernels, device->gpu, first->type, &batch->launch,
+				   device->nthreads, stream));
+	for (int i = 0; i < n; i++)
+		tti_flight_of(batch->job[i])->is_launched = true;
+	for (int i = 0; given && i < n; i++)
+		TTI_TRY(note_last(tti_flight_of(batch->job[i]), &capture, stream));
+	return TUTTI_OK;
+}
+
+static bool may_share(const struct tti_flight *a, const struct tti_flight *b)
+{
+	return a->type == b->type && device_of(a)->ordinal == device_of(b)->ordinal &&
+	       device_of(a)->shape.nblocks == device_of(b)->shape.nblocks &&
+	       device_of(a)->nthreads == device_of(b)->nthreads && a->comm != b->comm;
+}
+
+static bool is_ready(const struct tti_job *job)
+{
+	const struct tti_flight *flight = tti_flight_of(job);
+
+	return flight && job->status == TUTTI_AGAIN && !flight->is_launched;
+}
+
+static void launch_batch(struct batch *batch, int n, const struct tti_flight_stream *stream)
+{
+	const tutti_status st = launch_all(batch, n, stream);
+
+	for (int i = 0; i < n && st != TUTTI_OK; i++)
+		batch->job[i]->status = st;
+}
+
+void tti_flights_launch(struct tti_job *const *jobs, const struct tti_args *const *args, int n,
+			const struct tti_flight_stream *stream)
+{
+	struct batch batch;
+
+	connect(jobs, args, n);
+	for (int i = 0; i < n; i++)
+		if (is_ready(jobs[i])) {
+			const tutti_status st = tti_flight_set_proxy(tti_flight_of(jobs[i]));
+
+			if (st != TUTTI_OK)
+				jobs[i]->status = st;
+		}
+	for (int i = 0; i < n; i++) {
+		int nbatch = 0;
+
+		for (int k = i; k < n && nbatch < TTI_DEV_CALLS_MAX && is_ready(jobs[i]); k++)
+			if (k == i || (is_ready(jobs[k]) &&
+				       may_share(tti_flight_of(jobs[i]), tti_flight_of(jobs[k]))))
+				batch.job[nbatch++] = jobs[k];
+		if (nbatch > 0)
+			launch_batch(&batch, nbatch, stream);
+	}
+}
