@@ -9,6 +9,7 @@
 #include "boot/watch/watch.h"
 #include "core/call/timeout.h"
 #include "core/device/facts.h"
+#include "core/device/flight.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/init/agree.h"
@@ -126,6 +127,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_transfers_release(&comm->transfers);
 	tti_free(comm->extents.at);
 	tti_windows_release(comm);
+	tti_flights_close(comm);
 	tti_device_close(comm);
 	tti_comm_close_ports(comm);
 	tti_callers_free(comm->callers);

@@ -6,6 +6,7 @@
 
 #include "core/call/counts.h"
 #include "core/comm.h"
+#include "core/device/flight.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/prepare/operators.h"
@@ -146,7 +147,10 @@ static tutti_status check_buffer(const struct tti_comm *comm, const struct tti_a
 		return tti_fail(TUTTI_EINVAL,
 				"%s: the %s buffer of %zu bytes goes past the end of memory",
 				call_name(args), which, *nbytes);
-	return TUTTI_OK;
+	return comm->device && range.count > 0
+		       ? tti_device_check_buffer(comm->device, call_name(args), which, *begin,
+						 *nbytes)
+		       : TUTTI_OK;
 }
 
 static tutti_status check_buffers(const struct tti_comm *comm, const struct tti_args *args)
@@ -173,8 +177,17 @@ tutti_status tti_args_find_operator(const struct tti_comm *comm, struct tti_args
 		return TUTTI_OK;
 	if (comm->reproducible)
 		args->op = tutti_op_reproducible(args->op);
-	return tti_operator_find(&comm->operators, args->op, args->type, call_name(args),
-				 &args->custom);
+	TTI_TRY(tti_operator_find(&comm->operators, args->op, args->type, call_name(args),
+				  &args->custom));
+	/* Alike on ranks without a device, which would wait for the others. */
+	if (comm->devices && args->custom && args->custom->fn)
+		return tti_fail(TUTTI_EUNSUPPORTED,
+				"%s by an operator of tutti_op_create(), whose function runs on "
+				"the host alone, on a communicator in which %d of %d ranks have "
+				"devices: take an operator of the library, or a communicator "
+				"without devices",
+				call_name(args), comm->devices->ndevices, comm->n);
+	return TUTTI_OK;
 }
 
 struct tti_args tti_args_take(const struct tti_args *args)

@@ -72,6 +72,7 @@ struct tti_running_call {
 	const struct tti_args *args;
 	const struct tti_prepared *call;
 	uint64_t sign;
+	bool is_apart; /* ranks that ask are told of it later: calls before it may be under way */
 	struct tti_job job;
 };
 
@@ -92,16 +93,21 @@ static tutti_status find_program(const struct tti_running_call *run, bool in_mem
 			     layout);
 }
 
+bool tti_call_is_on_device(const struct tti_comm *comm, const struct tti_args *args)
+{
+	return comm->device && !args->part_of;
+}
+
 /* By slots. */
 static tutti_status start_plain(void *self, struct tti_job *job)
 {
 	const struct tti_running_call *run = self;
 	const struct tti_prepared *call = run->call;
 	struct tti_comm *comm = run->comm;
-	const struct tti_reducer reducer = reducer_of(comm, run->args);
 	const bool is_handoff = run->args->coll == TUTTI_HANDOFF;
 	size_t slice = call->slice;
 	struct tti_executable *executable;
+	struct tti_reducer reducer;
 	struct tti_layout layout;
 
 	if (is_handoff && comm->n > 1 && !(call->ways & TTI_SEND_BY_MESSAGES))
@@ -114,7 +120,13 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 			comm->algo);
 	if (!is_handoff && !call->executable)
 		return tti_pairs_start(comm, run->args, run->sign, job);
+	if (!tti_call_is_on_device(comm, run->args))
+		slice = tti_prepared_host_slice(comm, slice);
 	TTI_TRY(find_program(run, false, &executable, &slice, &layout));
+	if (tti_call_is_on_device(comm, run->args))
+		return tti_flight_start(comm, job, executable, &layout, run->args, slice,
+					run->sign);
+	reducer = reducer_of(comm, run->args);
 	return tti_job_program(job, &comm->engine, executable, &layout, &reducer, slice, run->sign);
 }
 
@@ -147,14 +159,25 @@ static uint64_t next_signature(struct tti_comm *comm, const struct tti_args *arg
 	return tti_signature_make(++comm->seq, part);
 }
 
-/* The call is numbered and published now: from here on a failure concerns all ranks. */
-static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
-		      const struct tti_prepared *call)
+/* The call is numbered now: from here on a failure concerns all ranks. */
+static uint64_t take_number(struct tti_comm *comm, const struct tti_args *args,
+			    const struct tti_prepared *call)
 {
 	const uint64_t sign = next_signature(comm, args, call->part);
 
 	if (call->algorithm)
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
+	if (call->is_rooted)
+		tti_roots_note(comm, call->packed, args->count, call->choice);
+	return sign;
+}
+
+/* And published. */
+static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
+		      const struct tti_prepared *call)
+{
+	const uint64_t sign = take_number(comm, args, call);
+
 	if (args->sides || args->part_of)
 		publish_call(comm, comm->seq, sign, call->split, args);
 	else
@@ -164,14 +187,12 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 								       .count = call->count,
 								       .packed = call->packed,
 								       .split = call->split });
-	if (call->is_rooted)
-		tti_roots_note(comm, call->packed, args->count, call->choice);
 	return sign;
 }
 
 /* The job of a collective, or of n sends and receives, has ended with `status`. */
-tutti_status tti_call_finish(struct tti_comm *comm, const struct tti_args *args, int n,
-			     const struct tti_job *job, tutti_status status)
+static tutti_status settle(struct tti_comm *comm, const struct tti_args *args, int n,
+			   const struct tti_job *job, tutti_status status)
 {
 	const int peer = job->mismatch_peer;
 	const bool differs =
@@ -193,11 +214,18 @@ tutti_status tti_call_finish(struct tti_comm *comm, const struct tti_args *args,
 	} else {
 		status = tti_stall_settle(comm, status, peer);
 	}
+	return status;
+}
+
+tutti_status tti_call_finish(struct tti_comm *comm, const struct tti_args *args, int n,
+			     const struct tti_job *job, tutti_status status)
+{
+	status = settle(comm, args, n, job, status);
 	tti_call_end(comm);
 	return status;
 }
 
-/* Clear what tti_call_finish() reads of a job that has not started; the engine clears the rest. */
+/* Clear what settle() reads of a job that has not started; the engine clears the rest. */
 static void clear(struct tti_job *job)
 {
 	job->mismatch_peer = -1;
@@ -205,7 +233,8 @@ static void clear(struct tti_job *job)
 	job->program.is_memory = false;
 }
 
-/* *run must not move until its job is done. A job that cannot start is finished here. */
+/* *run must not move until its job is done, unless it is a flight's. A job that cannot start is
+ * finished here. */
 static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 			  const struct tti_args *args, const struct tti_prepared *call)
 {
@@ -214,24 +243,34 @@ static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 	run->comm = comm;
 	run->args = args;
 	run->call = call;
-	run->sign = begin(comm, args, call);
+	run->sign = run->is_apart ? take_number(comm, args, call) : begin(comm, args, call);
 	clear(&run->job);
 	/* A memory program reads the inputs of others, but only their ranks know the scalars. */
-	if (!reducer_of(comm, args).scalars && tti_memory_asks(comm, args, call))
+	if (!tti_call_is_on_device(comm, args) && !reducer_of(comm, args).scalars &&
+	    tti_memory_asks(comm, args, call))
 		st = start_in_memory(run);
 	else
 		st = start_plain(run, &run->job);
-	return st == TUTTI_OK ? st : tti_call_finish(comm, args, 1, &run->job, st);
+	if (st == TUTTI_OK)
+		return TUTTI_OK;
+	return run->is_apart ? settle(comm, args, 1, &run->job, st)
+			     : tti_call_finish(comm, args, 1, &run->job, st);
 }
 
 static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
 			     const struct tti_prepared *call)
 {
-	struct tti_running_call run;
+	struct tti_running_call run = { .is_apart = false };
 	struct tti_job *const jobs[] = { &run.job };
+	tutti_status st;
 
 	TTI_TRY(start(&run, comm, args, call));
-	return tti_call_finish(comm, args, 1, &run.job, tti_job_wait(jobs, 1));
+	if (comm->device)
+		tti_flights_launch(jobs, &args, 1, NULL);
+	st = tti_call_finish(comm, args, 1, &run.job, tti_job_wait(jobs, 1));
+	if (tti_flight_of(&run.job))
+		tti_flight_end(tti_flight_of(&run.job));
+	return st;
 }
 
 /* As it was prepared. */
@@ -240,7 +279,7 @@ static inline tutti_status run_collective(struct tti_comm *comm, const struct tt
 {
 	tutti_status st;
 
-	if (!call->is_short)
+	if (!call->is_short || tti_call_is_on_device(comm, args))
 		return run_long(comm, args, call);
 	/* A kept call has the scalar that was read when it was prepared. */
 	if (args->custom)
@@ -317,9 +356,16 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
 
 static tutti_status prepare_and_run(struct tti_comm *comm, const struct tti_args *args)
 {
+	struct tti_call_item item = { .comm = comm, .now = args, .nnow = 1 };
 	struct tti_prepared *call;
-	const tutti_status st = tti_prepared_get(comm, args, &call);
+	tutti_status st;
 
+	/* On a device one send is a list of one. */
+	if (args->coll == TUTTI_SEND_RECV && comm->device) {
+		tti_call_run_all(&item, 1, NULL);
+		return item.status;
+	}
+	st = tti_prepared_get(comm, args, &call);
 	return st == TUTTI_OK ? tti_call_run_prepared(comm, args, call)
 			      : tti_call_fail_alone(comm, args, st);
 }
@@ -343,16 +389,20 @@ tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tt
 
 struct tti_call_room {
 	struct tti_job **jobs;
+	const struct tti_args **args;
 	struct tti_running_call runs[];
 };
 
 struct tti_call_room *tti_call_room_create(int n)
 {
 	struct tti_call_room *room =
-		tti_alloc(sizeof(*room) + (size_t)n * (sizeof(*room->runs) + sizeof(*room->jobs)));
+		tti_alloc(sizeof(*room) + (size_t)n * (sizeof(*room->runs) + sizeof(*room->jobs) +
+						       sizeof(*room->args)));
 
-	if (room)
-		room->jobs = (struct tti_job **)(void *)(room->runs + n);
+	if (!room)
+		return NULL;
+	room->jobs = (struct tti_job **)(void *)(room->runs + n);
+	room->args = (const struct tti_args **)(void *)(room->jobs + n);
 	return room;
 }
 
@@ -364,20 +414,25 @@ static tutti_status start_item(const struct tti_call_item *item, struct tti_runn
 	TTI_TRY(tti_comm_async_error(item->comm));
 	if (item->now->coll != TUTTI_SEND_RECV) {
 		st = tti_prepared_get(item->comm, item->now, &call);
-		return st == TUTTI_OK ? start(run, item->comm, item->now, call)
-				      : tti_call_fail_alone(item->comm, item->now, st);
+		return st == TUTTI_OK  ? start(run, item->comm, item->now, call)
+		       : run->is_apart ? tti_stall_settle(item->comm, st, -1)
+				       : tti_call_fail_alone(item->comm, item->now, st);
 	}
 	clear(&run->job);
-	publish_call(item->comm, item->comm->seq, 0, 0, item->now);
+	run->sign = 0;
+	if (!run->is_apart)
+		publish_call(item->comm, item->comm->seq, 0, 0, item->now);
 	st = tti_transfers_start(item->comm, item->now, item->nnow, &run->job);
-	return st == TUTTI_OK ? st
-			      : tti_call_finish(item->comm, item->now, item->nnow, &run->job, st);
+	if (st == TUTTI_OK)
+		return TUTTI_OK;
+	return run->is_apart ? settle(item->comm, item->now, item->nnow, &run->job, st)
+			     : tti_call_finish(item->comm, item->now, item->nnow, &run->job, st);
 }
 
-void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *room)
+/* Start what items[i].now are; how many have started. */
+static int start_all(struct tti_call_item *items, int n, struct tti_running_call *runs,
+		     bool is_apart)
 {
-	struct tti_running_call one, *runs = room ? room->runs : &one;
-	struct tti_job *job, **jobs = room ? room->jobs : &job;
 	int started = 0;
 
 	for (int i = 0; i < n; i++) {
@@ -386,21 +441,65 @@ void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *
 		if (item->status != TUTTI_OK || item->nnow == 0)
 			continue;
 		item->run = &runs[started];
+		item->run->is_apart = is_apart;
 		item->status = start_item(item, item->run);
 		if (item->status == TUTTI_OK)
-			jobs[started++] = &item->run->job;
+			started++;
 		else
 			item->run = NULL;
 	}
-	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
-	for (int i = 0; i < n; i++) {
-		struct tti_call_item *item = &items[i];
+	return started;
+}
 
-		if (item->run)
-			item->status = tti_call_finish(item->comm, item->now, item->nnow,
-						       &item->run->job, item->run->job.status);
-		item->run = NULL;
+/* The item's job is over. */
+static void finish_item(struct tti_call_item *item)
+{
+	struct tti_job *job = &item->run->job;
+
+	if (item->run->is_apart)
+		item->status = settle(item->comm, item->now, item->nnow, job, job->status);
+	else
+		item->status = tti_call_finish(item->comm, item->now, item->nnow, job, job->status);
+	if (tti_flight_of(job))
+		tti_flight_end(tti_flight_of(job));
+	item->run = NULL;
+}
+
+/* Launch the jobs of ranks with devices. Those that cannot be are finished at once, since others, of
+ * ranks of this thread too, wait for them. Returns how many jobs there are to wait for. */
+static int launch_all(struct tti_call_item *items, int n, struct tti_job **jobs,
+		      const struct tti_args **args, const struct tti_flight_stream *stream)
+{
+	int started = 0;
+
+	for (int i = 0; i < n; i++)
+		if (items[i].run) {
+			jobs[started] = &items[i].run->job;
+			args[started++] = items[i].now;
+		}
+	tti_flights_launch(jobs, args, started, stream);
+	started = 0;
+	for (int i = 0; i < n; i++) {
+		if (items[i].run && items[i].run->job.status < 0)
+			finish_item(&items[i]);
+		else if (items[i].run)
+			jobs[started++] = &items[i].run->job;
 	}
+	return started;
+}
+
+void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *room)
+{
+	struct tti_running_call one, *runs = room ? room->runs : &one;
+	struct tti_job *job, **jobs = room ? room->jobs : &job;
+	const struct tti_args *arg, **args = room ? room->args : &arg;
+	int started = start_all(items, n, runs, false);
+
+	started = launch_all(items, n, jobs, args, NULL);
+	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
+	for (int i = 0; i < n; i++)
+		if (items[i].run)
+			finish_item(&items[i]);
 }
 
 /* -- In a stream of the program -------------------------------------------------------- */
@@ -408,4 +507,60 @@ void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *
 void tti_call_show(struct tti_comm *comm, const struct tti_flight_call *call)
 {
 	publish_call(comm, call->seq, call->sign, call->split, call->args);
+}
+
+/* The item's flight keeps what its end needs. */
+static tutti_status keep_item(const struct tti_call_item *item)
+{
+	const struct tti_running_call *run = item->run;
+	struct tti_flight_call *shown = &tti_flight_of(&run->job)->shown;
+
+	shown->args = tti_calloc((size_t)item->nnow, sizeof(*shown->args));
+	if (!shown->args)
+		return tti_fail(TUTTI_ENOMEM, "%d calls in a stream: out of memory", item->nnow);
+	while (shown->nargs < item->nnow) {
+		shown->args[shown->nargs] = tti_args_take(&item->now[shown->nargs]);
+		shown->nargs++;
+	}
+	shown->seq = item->comm->seq;
+	shown->sign = run->sign;
+	shown->split = item->now->coll == TUTTI_SEND_RECV ? 0 : run->call->split;
+	return TUTTI_OK;
+}
+
+void tti_call_await_turn(const struct tti_call_item *item)
+{
+	tti_sequence_wait(item->comm, item->seqno);
+	tti_flights_await(item->comm);
+}
+
+void tti_call_launch_all(struct tti_call_item *items, int n, struct tti_call_room *room,
+			 const struct tti_flight_stream *stream, const struct tti_flight_told *told)
+{
+	struct tti_running_call one, *runs = room ? room->runs : &one;
+	struct tti_job *job, **jobs = room ? room->jobs : &job;
+	const struct tti_args *arg, **args = room ? room->args : &arg;
+
+	(void)start_all(items, n, runs, true);
+	for (int i = 0; i < n; i++) {
+		tutti_status st;
+
+		if (!items[i].run)
+			continue;
+		st = keep_item(&items[i]);
+		if (st != TUTTI_OK)
+			items[i].run->job.status = st;
+		else if (!tti_flight_has_lanes(tti_flight_of(&items[i].run->job)))
+			tti_call_await_turn(&items[i]);
+	}
+	(void)launch_all(items, n, jobs, args, stream);
+	for (int i = 0; i < n; i++) {
+		struct tti_running_call *run = items[i].run;
+
+		if (!run)
+			continue;
+		tti_flight_let_go(tti_flight_of(&run->job), &run->job, told);
+		items[i].nlaunched++;
+		items[i].run = NULL;
+	}
 }

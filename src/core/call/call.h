@@ -6,6 +6,7 @@
  *
  * Threads: the one that executes the calls of the communicator. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tutti/tutti.h"
@@ -14,7 +15,10 @@ struct tti_args;
 struct tti_call_room;
 struct tti_comm;
 struct tti_flight_call;
+struct tti_flight_stream;
+struct tti_flight_told;
 struct tti_job;
+struct tti_landing;
 struct tti_prepared;
 struct tti_running_call;
 
@@ -28,6 +32,9 @@ struct tti_call_item {
 	const struct tti_args *now;
 	int nnow;
 	struct tti_running_call *run; /* while it does */
+	/* In a stream of the program: calls that were launched, and what counts their end. */
+	int nlaunched;
+	struct tti_landing *landing;
 	tutti_status status;
 };
 
@@ -50,6 +57,17 @@ tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *a
 				 tutti_status status);
 
 /* -- On devices (core/device) ---------------------------------------------------------- */
+
+/* Whether a call runs in a kernel. What the library calls for itself is in memory of the host. */
+bool tti_call_is_on_device(const struct tti_comm *comm, const struct tti_args *args);
+
+/* As tti_call_run_all(), for ranks with devices, in a stream of CUDA of the program: the calls go on
+ * when this returns, and `told` is told of each. */
+void tti_call_launch_all(struct tti_call_item *items, int n, struct tti_call_room *room,
+			 const struct tti_flight_stream *stream,
+			 const struct tti_flight_told *told);
+/* Until nothing of the communicator runs on the device: its links are free. */
+void tti_call_await_turn(const struct tti_call_item *item);
 
 /* A call that was launched: ranks that ask are told of it from now on; its job is over, as the thread
  * that waited for it says. */

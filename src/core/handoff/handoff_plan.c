@@ -10,10 +10,12 @@
 #include "core/call/call.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/device.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/init/comm_job.h"
 #include "core/stall.h"
+#include "gpu/cuda_memory.h"
 #include "plan/handoff/handoff.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -86,16 +88,47 @@ static bool wants_check(const struct tti_args *args)
 	return tti_params()->check && !args->from->sharded && args->from->n > 1;
 }
 
-static void take_print(const struct tti_args *args, struct print *out)
+/* Memory of a GPU comes to the host piece by piece. */
+#define PIECE ((size_t)1 << 20)
+
+static tutti_status take_print_of_device(const struct tti_device *device, const void *data,
+					 size_t nbytes, struct print *out)
 {
+	unsigned char *piece = tti_alloc(nbytes < PIECE ? nbytes : PIECE);
+	tutti_status st =
+		piece ? TUTTI_OK
+		      : tti_fail(TUTTI_ENOMEM, "hash of %zu bytes: out of memory", nbytes);
+	crypto_generichash_state state;
+
+	(void)crypto_generichash_init(&state, NULL, 0, sizeof(*out));
+	for (size_t at = 0; at < nbytes && st == TUTTI_OK; at += PIECE) {
+		const size_t n = nbytes - at < PIECE ? nbytes - at : PIECE;
+
+		st = tti_gpu_read(device->gpu, piece, (uintptr_t)data + at, n);
+		if (st == TUTTI_OK)
+			(void)crypto_generichash_update(&state, piece, n);
+	}
+	(void)crypto_generichash_final(&state, (unsigned char *)out, sizeof(*out));
+	tti_free(piece);
+	return st;
+}
+
+static tutti_status take_print(const struct tti_comm *comm, const struct tti_args *args,
+			       struct print *out)
+{
+	const size_t nbytes = args->count * tutti_type_size(args->type);
+
 	_Static_assert(sizeof(*out) == crypto_generichash_BYTES_MIN,
 		       "a print is a BLAKE2b of 128 bits");
-	(void)crypto_generichash((unsigned char *)out, sizeof(*out), args->send,
-				 args->count * tutti_type_size(args->type), NULL, 0);
+	if (comm->device)
+		return take_print_of_device(comm->device, args->send, nbytes, out);
+	(void)crypto_generichash((unsigned char *)out, sizeof(*out), args->send, nbytes, NULL, 0);
+	return TUTTI_OK;
 }
 
 static tutti_status send_print(struct planning *p)
 {
+	tutti_status st = TUTTI_OK;
 	struct print *own;
 	size_t first, count;
 
@@ -105,7 +138,9 @@ static tutti_status send_print(struct planning *p)
 	own = &p->prints[p->comm->rank];
 	tti_side_range(p->args->from, p->comm->rank, 1, &first, &count);
 	if (count > 0)
-		take_print(p->args, own);
+		st = take_print(p->comm, p->args, own);
+	if (st != TUTTI_OK)
+		return tti_stall_settle(p->comm, st, -1);
 	set_call(p, TTI_STAGE_SOURCES, TUTTI_ALL_GATHER, own, p->prints, sizeof(*own));
 	return TUTTI_OK;
 }
@@ -381,6 +416,12 @@ static void release(struct planner *planner)
 	tti_free(planner->all);
 	tti_free(planner->calls);
 	tti_free(planner->room);
+}
+
+bool tti_handoff_has_calls(const struct tti_call_item *item)
+{
+	return item->status == TUTTI_OK && item->nnow > 0 && item->now->coll == TUTTI_HANDOFF &&
+	       (wants_check(item->now) || tti_handoff_needs_plan(item->comm, item->now));
 }
 
 void tti_handoffs_plan(struct tti_call_item *items, int n)

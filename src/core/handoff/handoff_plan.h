@@ -8,6 +8,9 @@
 
 #include "core/call/call.h"
 
+/* Whether such calls come before what item->now is. */
+bool tti_handoff_has_calls(const struct tti_call_item *item);
+
 /* Plan, and compare the sources of, those of the handoffs among items[i].now that need it, side by
  * side, by calls of their own. items[i].status is the result, the same on all ranks of a
  * communicator. */

@@ -57,7 +57,8 @@ void tti_memory_release(struct tti_comm *comm)
 
 bool tti_memory_may_serve(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
 {
-	if (!comm->memory.reaches_all || (nbytes == 0 && args->coll != TUTTI_BARRIER))
+	if (!comm->memory.reaches_all || comm->devices ||
+	    (nbytes == 0 && args->coll != TUTTI_BARRIER))
 		return false;
 	return args->algo || (nbytes > 0 && nbytes >= tti_params()->registered_least);
 }
@@ -81,8 +82,8 @@ tutti_status tti_memory_ways(const struct tti_comm *comm, tutti_collective coll,
 	*out = TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY;
 	if (comm->algo)
 		TTI_TRY(tti_choose_ways(coll, nbytes, comm->algo, comm->tuning.files, out));
-	/* Nothing is nowhere. */
-	if (nbytes == 0)
+	/* Nothing is nowhere, and kernels copy nothing from memory of hosts. */
+	if (nbytes == 0 || comm->devices)
 		*out = TTI_SEND_BY_MESSAGES;
 	else if (nbytes < tti_params()->registered_least && !(*out & TTI_SEND_IS_FORCED))
 		*out &= ~TTI_SEND_BY_MEMORY;

@@ -112,7 +112,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 		return NULL;
 	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
 	    atomic_load_explicit(&comm->async_error, memory_order_relaxed) != 0 ||
-	    !tti_sequence_is_idle(comm) || !comm->prepared)
+	    !tti_sequence_is_idle(comm) || !comm->prepared || comm->device)
 		return NULL;
 	if (comm->reproducible && tti_collective_takes_op(args->coll))
 		op = tutti_op_reproducible(op);
@@ -146,7 +146,8 @@ static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *
 	struct tti_layout layout;
 	struct tti_reducer reducer;
 
-	if (!may_be_short(args, call, slice))
+	/* A scalar may be in memory of the device. */
+	if (!may_be_short(args, call, slice) || (comm->device && args->custom))
 		return TUTTI_OK;
 	TTI_TRY(tti_layout_of(comm, args, tti_executable_nchunks(call->executable), slice,
 			      &layout));

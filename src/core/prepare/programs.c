@@ -8,6 +8,7 @@
 #include "coll/choose/forced.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/device.h"
 #include "core/handle.h"
 #include "core/handoff/handoff.h"
 #include "core/init/tuning.h"
@@ -24,8 +25,10 @@ _Static_assert(sizeof(struct tti_program_key) ==
 
 /* -- What is kept ------------------------------------------------------------------- */
 
-static void forget(struct tti_program_kept *kept)
+static void forget(struct tti_comm *comm, struct tti_program_kept *kept)
 {
+	if (comm->device)
+		tti_device_forget(comm->device, kept->executable);
 	tti_executable_free(kept->executable);
 	tti_free(kept->key);
 }
@@ -35,7 +38,7 @@ void tti_programs_release(struct tti_comm *comm)
 	struct tti_programs *programs = &comm->programs;
 
 	for (size_t i = 0; i < programs->kept.n; i++)
-		forget(&programs->kept.at[i]);
+		forget(comm, &programs->kept.at[i]);
 	tti_vec_release(&programs->kept);
 	tti_vec_release(&programs->choices);
 	for (size_t i = 0; i < comm->algos.n; i++)
@@ -61,8 +64,10 @@ struct tti_executable *tti_programs_find(struct tti_comm *comm, tutti_collective
 }
 
 /* False: out of memory. */
-static bool keep(struct tti_programs *programs, const struct tti_program_kept *fresh)
+static bool keep(struct tti_comm *comm, const struct tti_program_kept *fresh)
 {
+	const int lists = comm->device ? TTI_LISTS_KEPT_ON_DEVICE : TTI_LISTS_KEPT;
+	struct tti_programs *programs = &comm->programs;
 	struct tti_program_kept *oldest = NULL;
 	int n = 0;
 
@@ -75,11 +80,11 @@ static bool keep(struct tti_programs *programs, const struct tti_program_kept *f
 		if (!oldest || kept->used < oldest->used)
 			oldest = kept;
 	}
-	if (n < (fresh->coll == TUTTI_SEND_RECV ? TTI_LISTS_KEPT
+	if (n < (fresh->coll == TUTTI_SEND_RECV ? lists
 		 : fresh->coll == TUTTI_HANDOFF ? TTI_HANDOFF_PROGRAMS_KEPT
 						: INT_MAX))
 		return tti_vec_push(&programs->kept, *fresh);
-	forget(oldest);
+	forget(comm, oldest);
 	*oldest = *fresh;
 	return true;
 }
@@ -105,13 +110,13 @@ tutti_status tti_programs_add(struct tti_comm *comm, const void *key, size_t key
 
 	if (fresh.key)
 		memcpy(fresh.key, key, key_bytes);
-	if (st == TUTTI_OK && (!fresh.key || !keep(&comm->programs, &fresh)))
+	if (st == TUTTI_OK && (!fresh.key || !keep(comm, &fresh)))
 		st = tti_fail(TUTTI_ENOMEM, "programs of %s: out of memory",
 			      tutti_collective_name(fresh.coll));
 	if (st == TUTTI_OK)
 		*out = fresh.executable;
 	else
-		forget(&fresh);
+		forget(comm, &fresh);
 	return st;
 }
 

@@ -13,7 +13,9 @@
 #include "coll/choose/choose.h"
 #include "util/vec.h"
 
-#define TTI_LISTS_KEPT 8 /* programs of sends and receives */
+/* Programs of sends and receives; on a device also single ones are lists, and each is copied there. */
+#define TTI_LISTS_KEPT           8
+#define TTI_LISTS_KEPT_ON_DEVICE 64
 
 struct tti_executable;
 struct tti_comm;

@@ -6,6 +6,7 @@
 #include "core/call/args.h"
 #include "core/call/counts.h"
 #include "core/comm.h"
+#include "core/device/flight.h"
 #include "core/prepare/layout.h"
 #include "core/prepare/memory.h"
 #include "core/prepare/programs.h"
@@ -19,6 +20,21 @@ void tti_transfers_release(struct tti_transfers *transfers)
 	tti_vec_release(&transfers->steps);
 }
 
+/* Bytes of the messages of a transfer: both its ranks work them out. */
+static size_t piece_bytes(const struct tti_comm *comm, int peer, size_t nbytes)
+{
+	const struct tti_devices *devices = comm->devices;
+	size_t lanes, piece;
+
+	if (!devices || (devices->fact[comm->rank].ordinal < 0 && devices->fact[peer].ordinal < 0))
+		return tti_piece_bytes(&comm->engine, peer, nbytes);
+	lanes = (size_t)devices->shape.nblocks * devices->shape.slot_bytes;
+	if (peer == comm->rank || tti_devices_reach(devices, comm->rank, peer))
+		return lanes;
+	piece = tti_piece_bytes(&comm->engine, peer, nbytes);
+	return piece < lanes ? piece : lanes;
+}
+
 static void make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t data, size_t nbytes,
 		 uint64_t tag, struct tti_transfer *out)
 {
@@ -28,7 +44,7 @@ static void make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t 
 		.extent = { .first = data,
 			    .to = data,
 			    .count = nbytes,
-			    .slice = tti_piece_bytes(&comm->engine, peer, nbytes),
+			    .slice = piece_bytes(comm, peer, nbytes),
 			    .tag = tag },
 	};
 }
@@ -135,6 +151,8 @@ static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 		layout.has_rndv |= extent->rndv.reach != TTI_REACH_SLOTS;
 		comm->extents.at[transfer->step.chunk] = *extent;
 	}
+	if (comm->device)
+		return tti_flight_start(comm, job, executable, &layout, NULL, 1, 0);
 	return tti_job_program(job, &comm->engine, executable, &layout, &reducer, 1, 0);
 }
 
