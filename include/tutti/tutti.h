@@ -155,15 +155,27 @@ typedef void (*tutti_stream_release_fn)(void *queue);
  * functions of several streams on one thread. A binding for CUDA has a counter in pinned memory for
  * each stream. Its push() launches fn by cudaLaunchHostFunc(), then lets the CUDA stream wait by
  * cuStreamWaitValue64() until the counter is at least the number of pushes so far, both under one
- * lock. Its release() adds 1 to the counter. */
+ * lock. Its release() adds 1 to the counter.
+ *
+ * cuda set: the queue is a stream of CUDA: `queue` of tutti_stream_wrap() is the cudaStream_t itself,
+ * NULL for the default stream. A call of a rank with a device (tutti_config.device) is launched in
+ * it as one kernel when the call is made. It runs in the order of the stream, and nobody waits for
+ * it, as with NCCL: its buffers are the program's again when the stream has come past it, which
+ * functions and events of CUDA tell. An error is found later, by tutti_comm_get_async_error(). While
+ * the stream is captured the call becomes part of the graph, which may be launched any number of
+ * times, by all ranks alike, as long as the communicator exists; while a graph runs, no other call
+ * may be made on its communicators. push and release are then for all else: calls of ranks
+ * without a device, tutti_stream_call(), events of Tutti. push may be NULL: these are
+ * TUTTI_EUNSUPPORTED. */
 typedef struct tutti_stream_ops {
 	size_t size; /* sizeof(tutti_stream_ops) */
 	tutti_stream_push_fn push;
 	tutti_stream_release_fn release; /* NULL: fn does the work */
+	int cuda;                        /* not 0: the queue is a cudaStream_t, or a CUstream */
 } tutti_stream_ops;
 
 /* clang-format off */
-#define TUTTI_STREAM_OPS_INIT { sizeof(tutti_stream_ops), NULL, NULL }
+#define TUTTI_STREAM_OPS_INIT { sizeof(tutti_stream_ops), NULL, NULL, 0 }
 /* clang-format on */
 
 /* Make a stream of a queue of the program. Every call that takes a stream takes it. Work that is
@@ -188,7 +200,7 @@ typedef struct tutti_stream_ops {
  * calls tutti_comm_revoke() and then makes the remaining calls in their order, so that they end
  * with an error.
  *
- * TUTTI_EINVAL: out, ops or ops->push is NULL, or ops->size is wrong. */
+ * TUTTI_EINVAL: out or ops is NULL, or ops->push without ops->cuda, or ops->size is wrong. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_wrap(tutti_stream_t *out,
 						       const tutti_stream_ops *ops, void *queue);
 

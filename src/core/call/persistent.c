@@ -4,11 +4,13 @@
 #include <stdio.h>
 
 #include "core/call/args.h"
+#include "core/call/batch.h"
 #include "core/call/call.h"
 #include "core/call/group.h"
 #include "core/call/stream.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/flight.h"
 #include "core/handle.h"
 #include "core/prepare/prepared.h"
 #include "core/sequence.h"
@@ -28,6 +30,7 @@ struct tutti_persistent {
 	struct tti_awaited *awaited; /* of the stream of the last start; NULL: none */
 	struct tti_comm *comm;
 	uint64_t seqno;
+	struct tti_flight_told told; /* of its stream, of CUDA */
 	tutti_status status;
 	char error[TTI_ERROR_TEXT];
 };
@@ -151,6 +154,57 @@ static tutti_status run_queued(struct tti_stream_item *item)
 	return st;
 }
 
+/* -- In streams of CUDA -------------------------------------------------------------- */
+
+static void begins(void *self)
+{
+	const struct tti_flight_told *told = &((struct tutti_persistent *)self)->told;
+
+	told->begins(told->self);
+}
+
+static void landed(void *self, tutti_status status)
+{
+	struct tutti_persistent *persistent = self;
+	const struct tti_flight_told told = persistent->told;
+
+	persistent->status = status;
+	if (status != TUTTI_OK)
+		(void)snprintf(persistent->error, sizeof(persistent->error), "%s",
+			       tti_error_text());
+	atomic_store(&persistent->running, false);
+	/* The persistent call may be gone by now. */
+	told.landed(told.self, status);
+}
+
+static tutti_status launch(struct tutti_persistent *persistent, struct tti_comm *comm,
+			   tutti_stream_t stream)
+{
+	struct tti_call_item item = {
+		.comm = comm, .seqno = persistent->seqno, .args = &persistent->args, .nargs = 1
+	};
+	struct tti_flight_told told = { begins, landed, persistent, NULL };
+	struct tti_flight_stream to;
+	tutti_status st = tti_stream_launch(stream, &to, &persistent->told);
+
+	if (st != TUTTI_OK) {
+		tti_sequence_untake(comm);
+		return st;
+	}
+	told.awaited = persistent->told.awaited;
+	return tti_batch_launch(&item, 1, &to, &told);
+}
+
+static tutti_status push(struct tutti_persistent *persistent, struct tti_comm *comm,
+			 tutti_stream_t stream)
+{
+	const tutti_status st = tti_stream_push(stream, &persistent->item, run_queued);
+
+	if (st != TUTTI_OK)
+		tti_sequence_untake(comm);
+	return st;
+}
+
 static tutti_status queue(struct tutti_persistent *persistent, struct tti_comm *comm,
 			  tutti_stream_t stream)
 {
@@ -164,12 +218,12 @@ static tutti_status queue(struct tutti_persistent *persistent, struct tti_comm *
 	tti_awaited_drop(persistent->awaited);
 	persistent->awaited = tti_stream_awaited(stream);
 	atomic_store(&persistent->running, true);
-	st = tti_stream_push(stream, &persistent->item, run_queued);
+	st = comm->device && tti_stream_is_cuda(stream) ? launch(persistent, comm, stream)
+							: push(persistent, comm, stream);
 	if (st == TUTTI_OK)
 		return st;
 	persistent->started = false;
 	atomic_store(&persistent->running, false);
-	tti_sequence_untake(comm);
 	return st;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/call/stream.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/call/group.h"
+#include "core/device/flight.h"
 #include "core/handle.h"
 #include "engine/wait.h"
 #include "util/error.h"
@@ -18,10 +20,13 @@ struct failure {
 	char text[TTI_ERROR_TEXT];
 };
 
-struct failures {
-	struct failure first; /* all work; under the stream's lock */
-	struct failure
-		untold; /* since the last function ran; belongs to the thread that runs work */
+/* Under the stream's lock. */
+struct outcome {
+	struct failure first;  /* of all work */
+	struct failure untold; /* since the last function ran */
+	/* Calls of ranks with devices in a stream of CUDA, and those that are over: their
+	 * communicators have noticed that. */
+	uint64_t nlaunched, nlanded;
 };
 
 /* This memory is kept when a stream is destroyed (KEEP), so large parts are allocated beside it. */
@@ -39,8 +44,9 @@ struct tutti_stream {
 	int nqueued;  /* not done yet, wherever it is                                    */
 	int nwaiting; /* threads that wait for queued work, and keep the stream */
 	bool closing;
+	bool is_cuda; /* the queue is a stream of CUDA */
 	struct tti_awaited *awaited;
-	struct failures *failures;
+	struct outcome *outcome;
 };
 
 /* The stream whose function of tutti_stream_call() this thread runs; NULL: none. */
@@ -103,16 +109,16 @@ static struct tti_awaited *awaited_create(tutti_stream_t stream)
 static bool fill(struct tutti_stream *stream)
 {
 	stream->awaited = awaited_create(stream);
-	stream->failures = tti_zalloc(sizeof(*stream->failures));
-	return stream->awaited && stream->failures;
+	stream->outcome = tti_zalloc(sizeof(*stream->outcome));
+	return stream->awaited && stream->outcome;
 }
 
 static void empty(struct tutti_stream *stream)
 {
 	tti_awaited_drop(stream->awaited);
-	tti_free(stream->failures);
+	tti_free(stream->outcome);
 	stream->awaited = NULL;
-	stream->failures = NULL;
+	stream->outcome = NULL;
 }
 
 /* A stream that does not run, in memory that old handles may still name. */
@@ -151,7 +157,8 @@ tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited, const
 /* Without a thread, those of the program's queue run the work. */
 static bool has_thread(const struct tutti_stream *stream)
 {
-	return !stream->push || stream->release;
+	return !stream->is_cuda ? !stream->push || stream->release
+				: stream->push && stream->release;
 }
 
 static void note(struct failure *failure, tutti_status status)
@@ -191,17 +198,33 @@ static void count_off(struct tutti_stream *stream, bool is_awaited)
 		pthread_cond_broadcast(&stream->done);
 }
 
+/* Its turn in the queue of CUDA has come, so kernels that were launched there before have ended.
+ * Wait until their communicators have noticed that, too. */
+static void await_launched(struct tutti_stream *stream, const struct tti_stream_item *item)
+{
+	if (!stream->is_cuda)
+		return;
+	pthread_mutex_lock(&stream->lock);
+	stream->nwaiting++;
+	while (stream->outcome->nlanded < item->nlaunched)
+		pthread_cond_wait(&stream->done, &stream->lock);
+	stream->nwaiting--;
+	pthread_mutex_unlock(&stream->lock);
+}
+
 /* Run the work that is due. Takes the lock and keeps it: once it is released the stream may end. */
 static void run_item(struct tutti_stream *stream, struct tti_stream_item *item)
 {
 	const bool is_awaited = item->is_awaited;
-	const tutti_status st = item->run(item);
+	tutti_status st;
 
-	note(&stream->failures->untold, st);
+	await_launched(stream, item);
+	st = item->run(item);
 	if (stream->release)
 		stream->release(stream->queue);
 	pthread_mutex_lock(&stream->lock);
-	note(&stream->failures->first, st);
+	note(&stream->outcome->first, st);
+	note(&stream->outcome->untold, st);
 	count_off(stream, is_awaited);
 }
 
@@ -269,9 +292,16 @@ tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item
 
 	TTI_TRY(check_alive(stream));
 	push = stream->push;
+	if (stream->is_cuda && !push)
+		return tti_fail(TUTTI_EUNSUPPORTED,
+				"stream %p is a stream of CUDA without a push(), so it takes calls "
+				"of ranks with devices alone: set ops.push for what the host does "
+				"in it, or use functions and events of CUDA",
+				(void *)stream);
 	item->stream = stream;
 	item->run = run;
 	pthread_mutex_lock(&stream->lock);
+	item->nlaunched = stream->outcome->nlaunched;
 	stream->nqueued++;
 	if (!push)
 		append(stream, item);
@@ -280,6 +310,46 @@ tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item
 		return TUTTI_OK;
 	error = push(stream->queue, take_turn, item);
 	return error ? refuse(stream, error) : TUTTI_OK;
+}
+
+/* -- Streams of CUDA -------------------------------------------------------------- */
+
+bool tti_stream_is_cuda(const struct tutti_stream *stream)
+{
+	return stream->is_cuda;
+}
+
+static void begins(void *self)
+{
+	struct tutti_stream *stream = self;
+
+	pthread_mutex_lock(&stream->lock);
+	stream->outcome->nlaunched++;
+	stream->nqueued++;
+	pthread_mutex_unlock(&stream->lock);
+}
+
+static void landed(void *self, tutti_status status)
+{
+	struct tutti_stream *stream = self;
+
+	pthread_mutex_lock(&stream->lock);
+	note(&stream->outcome->first, status);
+	note(&stream->outcome->untold, status);
+	stream->outcome->nlanded++;
+	stream->nqueued--;
+	if (stream->nwaiting > 0)
+		pthread_cond_broadcast(&stream->done);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+tutti_status tti_stream_launch(tutti_stream_t stream, struct tti_flight_stream *to,
+			       struct tti_flight_told *told)
+{
+	TTI_TRY(check_alive(stream));
+	*to = (struct tti_flight_stream){ .cuda = stream->queue };
+	*told = (struct tti_flight_told){ begins, landed, stream, &stream->awaited->now };
+	return TUTTI_OK;
 }
 
 /* -- Waiting -------------------------------------------------------------------- */
@@ -344,6 +414,7 @@ static struct tutti_stream *make(const tutti_stream_ops *ops, void *queue)
 	stream->queue = queue;
 	stream->push = ops->push;
 	stream->release = ops->release;
+	stream->is_cuda = ops->cuda;
 	return stream;
 }
 
@@ -380,27 +451,40 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 	return start(&none, NULL, out);
 }
 
-tutti_status tutti_stream_wrap(tutti_stream_t *out, const tutti_stream_ops *ops, void *queue)
+/* Programs that were compiled with older headers have fewer fields. */
+static tutti_status read_ops(const tutti_stream_ops *ops, tutti_stream_ops *out)
 {
-	if (!out || !ops)
-		return tti_fail(TUTTI_EINVAL, "tutti_stream_wrap(): %s is NULL",
-				out ? "ops" : "out");
-	if (ops->size != sizeof(*ops))
+	const tutti_stream_ops none = TUTTI_STREAM_OPS_INIT;
+
+	*out = none;
+	if (ops->size != sizeof(*ops) && ops->size != offsetof(tutti_stream_ops, cuda))
 		return tti_fail(TUTTI_EINVAL,
 				"tutti_stream_wrap(): ops.size is %zu: fill it with "
 				"TUTTI_STREAM_OPS_INIT",
 				ops->size);
-	if (!ops->push)
+	memcpy(out, ops, ops->size);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_stream_wrap(tutti_stream_t *out, const tutti_stream_ops *ops, void *queue)
+{
+	tutti_stream_ops all;
+
+	if (!out || !ops)
+		return tti_fail(TUTTI_EINVAL, "tutti_stream_wrap(): %s is NULL",
+				out ? "ops" : "out");
+	TTI_TRY(read_ops(ops, &all));
+	if (!all.push && !all.cuda)
 		return tti_fail(TUTTI_EINVAL,
 				"tutti_stream_wrap(): ops.push is NULL: a stream "
 				"without a queue of yours is tutti_stream_create()'s");
-	return start(ops, queue, out);
+	return start(&all, queue, out);
 }
 
 /* The stream's error as this thread's. Under its lock. */
 static tutti_status first_error(const struct tutti_stream *stream)
 {
-	const struct failure *first = &stream->failures->first;
+	const struct failure *first = &stream->outcome->first;
 
 	if (first->status == TUTTI_OK)
 		return TUTTI_OK;
@@ -482,12 +566,15 @@ struct call {
 static tutti_status run_call(struct tti_stream_item *item)
 {
 	struct call *call = (struct call *)item;
-	struct failure *untold = &item->stream->failures->untold;
+	struct failure *untold = &item->stream->outcome->untold;
 	const struct tutti_stream *before = calling;
-	const tutti_status status = untold->status;
+	tutti_status status;
 
+	pthread_mutex_lock(&item->stream->lock);
+	status = untold->status;
 	tti_error_set(status == TUTTI_OK ? NULL : untold->text);
 	untold->status = TUTTI_OK;
+	pthread_mutex_unlock(&item->stream->lock);
 	calling = item->stream;
 	call->fn(status, call->arg);
 	calling = before;

@@ -13,13 +13,17 @@
 
 #include "core/comm.h"
 
+struct tti_flight_stream;
+struct tti_flight_told;
+
 /* Work of a stream: the first member of a larger struct, which belongs to its maker until it
  * runs. */
 struct tti_stream_item {
 	struct tti_stream_item *next;
 	struct tutti_stream *stream;
 	tutti_status (*run)(struct tti_stream_item *item);
-	bool is_awaited; /* threads may wait for this item, and not for items behind it */
+	bool is_awaited;    /* threads may wait for this item, and not for items behind it */
+	uint64_t nlaunched; /* kernels in the stream before it */
 };
 
 /* Append work: `run` is called once, in order, and may free the item. The first error that work
@@ -30,6 +34,12 @@ TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, struct tti_str
 /* Whether work can be pushed. TUTTI_EINVAL: the stream is NULL. TUTTI_EUSAGE: it was destroyed, or
  * belongs to the parent process. */
 TUTTI_CHECKED tutti_status tti_stream_check(tutti_stream_t stream);
+
+/* Whether the program's queue is a stream of CUDA: then calls of ranks with devices are launched in
+ * it when they are made. launch(): where, and who is to be told of each. */
+bool tti_stream_is_cuda(const struct tutti_stream *stream);
+TUTTI_CHECKED tutti_status tti_stream_launch(tutti_stream_t stream, struct tti_flight_stream *to,
+					     struct tti_flight_told *told);
 
 /* How many threads of the user wait for a stream: they compute nothing meanwhile, so the stream's
  * thread may spin in their place. It outlives the stream for threads that wait for an item. */

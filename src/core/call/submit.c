@@ -6,6 +6,7 @@
 #include "core/call/counts.h"
 #include "core/call/stream.h"
 #include "core/comm_error.h"
+#include "core/device/flight.h"
 #include "core/handle.h"
 #include "core/handoff/sides.h"
 #include "core/prepare/prepared.h"
@@ -104,12 +105,54 @@ static void drop_batch(struct batch *batch)
 	free_batch(batch);
 }
 
+/* Whether a batch is for kernels: then all its ranks have devices. */
+static tutti_status find_place(const struct tti_queued_call *calls, size_t ncalls,
+			       tutti_stream_t stream, bool *is_launched)
+{
+	size_t n = 0, ndevices = 0;
+
+	*is_launched = false;
+	if (!stream || !tti_stream_is_cuda(stream))
+		return TUTTI_OK;
+	for (size_t i = 0; i < ncalls; i++)
+		if (calls[i].stream == stream) {
+			n++;
+			ndevices += calls[i].comm->device != NULL;
+		}
+	*is_launched = ndevices > 0;
+	return ndevices == 0 || ndevices == n
+		       ? TUTTI_OK
+		       : tti_fail(
+				 TUTTI_EUNSUPPORTED,
+				 "a group has calls of %zu ranks with a device and of %zu without "
+				 "one on one stream of CUDA, where kernels and the host would wait "
+				 "for each other: put the second on another stream",
+				 ndevices, n - ndevices);
+}
+
+static tutti_status launch_batch(struct batch *batch, tutti_stream_t stream)
+{
+	struct tti_flight_stream to;
+	struct tti_flight_told told;
+	tutti_status st = tti_stream_launch(stream, &to, &told);
+
+	if (st != TUTTI_OK) {
+		drop_batch(batch);
+		return st;
+	}
+	st = tti_batch_launch(batch->items, batch->n, &to, &told);
+	free_batch(batch);
+	return st;
+}
+
 tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls,
 			      tutti_stream_t stream)
 {
 	struct batch *batch;
+	bool is_launched;
 	tutti_status st;
 
+	TTI_TRY(find_place(calls, ncalls, stream, &is_launched));
 	for (size_t i = 0; i < ncalls && !stream; i++)
 		if (!calls[i].stream)
 			TTI_TRY(tti_sequence_may_wait(calls[i].comm));
@@ -118,6 +161,8 @@ tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls
 		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
 	if (!stream)
 		return run_batch(&batch->item);
+	if (is_launched)
+		return launch_batch(batch, stream);
 	st = tti_stream_push(stream, &batch->item, run_batch);
 	if (st != TUTTI_OK)
 		drop_batch(batch);
