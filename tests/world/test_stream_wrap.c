@@ -550,42 +550,6 @@ static void children_run_nothing(void **state)
 	child_runs_nothing(true);
 }
 
-static void programs_of_before_have_fewer_fields(void **state)
-{
-	struct place place = { .server = server_create(1) };
-	tutti_stream_ops ops = *queue_ops(false);
-
-	(void)state;
-	place.queue = queue_create(place.server);
-	ops.size = offsetof(tutti_stream_ops, cuda);
-	ops.cuda = 1; /* behind what such a program has: not looked at */
-	assert_int_equal(tutti_stream_wrap(&place.stream, &ops, place.queue), TUTTI_OK);
-	assert_int_equal(tutti_stream_query(place.stream), TUTTI_OK);
-	ops.push = NULL;
-	assert_int_equal(tutti_stream_wrap(&place.stream, &ops, NULL), TUTTI_EINVAL);
-	assert_int_equal(tutti_stream_destroy(place.stream), TUTTI_OK);
-	queue_free(place.queue);
-	server_free(place.server);
-}
-
-/* Without a function that queues work, only kernels can be queued. */
-static void a_stream_of_cuda_may_have_no_push(void **state)
-{
-	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
-	tutti_stream_t stream;
-	tutti_event_t event;
-
-	(void)state;
-	ops.cuda = 1;
-	assert_int_equal(tutti_stream_wrap(&stream, &ops, NULL), TUTTI_OK);
-	assert_int_equal(tutti_event_create(&event), TUTTI_OK);
-	assert_int_equal(tutti_event_record(event, stream), TUTTI_EUNSUPPORTED);
-	assert_non_null(strstr(tutti_last_error(NULL), "set ops.push"));
-	assert_int_equal(tutti_event_destroy(event), TUTTI_OK);
-	assert_int_equal(tutti_stream_synchronize(stream), TUTTI_OK);
-	assert_int_equal(tutti_stream_destroy(stream), TUTTI_OK);
-}
-
 static void misuse(void **state)
 {
 	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
@@ -617,8 +581,6 @@ int main(void)
 		cmocka_unit_test(destroy_leaves_the_queue_alone),
 		cmocka_unit_test(functions_cannot_wait_for_themselves),
 		cmocka_unit_test(children_run_nothing),
-		cmocka_unit_test(programs_of_before_have_fewer_fields),
-		cmocka_unit_test(a_stream_of_cuda_may_have_no_push),
 		cmocka_unit_test(misuse),
 	};
 

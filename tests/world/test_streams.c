@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "support/queue.h"
 #include "support/world.h"
 #include "util/sanitizer.h"
 
@@ -147,6 +148,43 @@ static void destroyed_streams_hold_little(void **state)
 	assert_true(held_for_streams(256) < 4096);
 }
 
+static void programs_of_before_have_fewer_fields(void **state)
+{
+	struct server *server = server_create(1);
+	struct queue *queue = queue_create(server);
+	tutti_stream_ops ops = *queue_ops(false);
+	tutti_stream_t stream;
+
+	(void)state;
+	ops.size = offsetof(tutti_stream_ops, cuda);
+	ops.cuda = 1; /* behind what such a program has: not looked at */
+	assert_int_equal(tutti_stream_wrap(&stream, &ops, queue), TUTTI_OK);
+	assert_int_equal(tutti_stream_query(stream), TUTTI_OK);
+	ops.push = NULL;
+	assert_int_equal(tutti_stream_wrap(&stream, &ops, NULL), TUTTI_EINVAL);
+	assert_int_equal(tutti_stream_destroy(stream), TUTTI_OK);
+	queue_free(queue);
+	server_free(server);
+}
+
+/* Without a function that queues work, only kernels can be queued. */
+static void a_stream_of_cuda_may_have_no_push(void **state)
+{
+	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
+	tutti_stream_t stream;
+	tutti_event_t event;
+
+	(void)state;
+	ops.cuda = 1;
+	assert_int_equal(tutti_stream_wrap(&stream, &ops, NULL), TUTTI_OK);
+	assert_int_equal(tutti_event_create(&event), TUTTI_OK);
+	assert_int_equal(tutti_event_record(event, stream), TUTTI_EUNSUPPORTED);
+	assert_non_null(strstr(tutti_last_error(NULL), "set ops.push"));
+	assert_int_equal(tutti_event_destroy(event), TUTTI_OK);
+	assert_int_equal(tutti_stream_synchronize(stream), TUTTI_OK);
+	assert_int_equal(tutti_stream_destroy(stream), TUTTI_OK);
+}
+
 static void misuse(void **state)
 {
 	tutti_status st;
@@ -170,6 +208,8 @@ int main(void)
 		cmocka_unit_test(order_across_streams),
 		cmocka_unit_test(groups_on_streams),
 		cmocka_unit_test(destroyed_streams_hold_little),
+		cmocka_unit_test(programs_of_before_have_fewer_fields),
+		cmocka_unit_test(a_stream_of_cuda_may_have_no_push),
 		cmocka_unit_test(misuse),
 	};
 

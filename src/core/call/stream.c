@@ -205,10 +205,8 @@ static void await_launched(struct tutti_stream *stream, const struct tti_stream_
 	if (!stream->is_cuda)
 		return;
 	pthread_mutex_lock(&stream->lock);
-	stream->nwaiting++;
 	while (stream->outcome->nlanded < item->nlaunched)
 		pthread_cond_wait(&stream->done, &stream->lock);
-	stream->nwaiting--;
 	pthread_mutex_unlock(&stream->lock);
 }
 
@@ -294,10 +292,9 @@ tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item
 	push = stream->push;
 	if (stream->is_cuda && !push)
 		return tti_fail(TUTTI_EUNSUPPORTED,
-				"stream %p is a stream of CUDA without a push(), so it takes calls "
-				"of ranks with devices alone: set ops.push for what the host does "
-				"in it, or use functions and events of CUDA",
-				(void *)stream);
+				"a stream of CUDA without a push() takes calls of ranks with "
+				"devices alone: set ops.push for what the host does in it, or use "
+				"functions and events of CUDA");
 	item->stream = stream;
 	item->run = run;
 	pthread_mutex_lock(&stream->lock);
@@ -338,8 +335,7 @@ static void landed(void *self, tutti_status status)
 	note(&stream->outcome->untold, status);
 	stream->outcome->nlanded++;
 	stream->nqueued--;
-	if (stream->nwaiting > 0)
-		pthread_cond_broadcast(&stream->done);
+	pthread_cond_broadcast(&stream->done);
 	pthread_mutex_unlock(&stream->lock);
 }
 
@@ -463,7 +459,10 @@ static tutti_status read_ops(const tutti_stream_ops *ops, tutti_stream_ops *out)
 				"TUTTI_STREAM_OPS_INIT",
 				ops->size);
 	memcpy(out, ops, ops->size);
-	return TUTTI_OK;
+	if (out->push || out->cuda)
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EINVAL, "tutti_stream_wrap(): ops.push is NULL: a stream without a "
+				      "queue of yours is tutti_stream_create()'s");
 }
 
 tutti_status tutti_stream_wrap(tutti_stream_t *out, const tutti_stream_ops *ops, void *queue)
@@ -474,10 +473,6 @@ tutti_status tutti_stream_wrap(tutti_stream_t *out, const tutti_stream_ops *ops,
 		return tti_fail(TUTTI_EINVAL, "tutti_stream_wrap(): %s is NULL",
 				out ? "ops" : "out");
 	TTI_TRY(read_ops(ops, &all));
-	if (!all.push && !all.cuda)
-		return tti_fail(TUTTI_EINVAL,
-				"tutti_stream_wrap(): ops.push is NULL: a stream "
-				"without a queue of yours is tutti_stream_create()'s");
 	return start(&all, queue, out);
 }
 
