@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#define TTI_DRIVER_BODIES
 #include "driver/driver_abi_streams.h"
 #include "driver/driver_api.h"
 #include "engine/copy.h"

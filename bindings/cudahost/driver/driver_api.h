@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The functions of the driver, with CUDA's own names. functions.def lists all, calls.def those that
- * are done. */
+ * are done.
+ *
+ * What is exported counts the call (entry.c) and then calls the body. With TTI_DRIVER_BODIES, which
+ * driver.h defines, the same name is the body, whose symbol is "tti_" and the name: a function that
+ * is done with the help of another calls that one's body, and is one call. */
 #ifndef TUTTI_CUDAHOST_DRIVER_API_H
 #define TUTTI_CUDAHOST_DRIVER_API_H
 
 #include "driver/driver_abi_streams.h"
 
+#ifdef TTI_DRIVER_BODIES
+#define DECLARE(name, params) CUresult name params __asm__("tti_" #name);
+#else
 #define DECLARE(name, params) CUresult name params;
-
 #pragma GCC visibility push(default)
+#endif
 
 #define CALL(name, params, args)   DECLARE(name, params)
 #define CALL_Z(name, params, args) CALL(name, params, args) CALL(name##_ptsz, params, args)
@@ -19,7 +26,7 @@
 #undef CALL_D
 #undef DECLARE
 
-#ifndef TTI_CUDA_H
+#if !defined(TTI_CUDA_H) && !defined(TTI_DRIVER_BODIES)
 #define REASON(name, text)
 #define DONE(name, base, since)
 #define DONE_Z(name, base, since, zsince)
@@ -36,6 +43,8 @@
 #undef REFUSED_Z
 #undef REFUSED_D
 #endif
+#ifndef TTI_DRIVER_BODIES
 #pragma GCC visibility pop
+#endif
 
 #endif

@@ -3,39 +3,20 @@
 #include <string.h>
 
 #include "driver/driver.h"
+#include "driver/symbols.h"
 #include "engine/facts.h"
-
-/* All versions of all functions. */
-static const struct symbol {
-	const char *base; /* without _v2 and the like */
-	int since;        /* the release that brought this version */
-	bool is_per_thread;
-	void (*function)(void);
-} symbols[] = {
-#define REASON(name, text)
-#define PLAIN(name, base, since)             { #base, since, false, (void (*)(void))name },
-#define THREAD(name, base, since)            { #base, since, true, (void (*)(void))name },
-#define DONE(name, base, since)              PLAIN(name, base, since)
-#define DONE_Z(name, base, since, z)         PLAIN(name, base, since) THREAD(name##_ptsz, base, z)
-#define DONE_D(name, base, since, d)         PLAIN(name, base, since) THREAD(name##_ptds, base, d)
-#define REFUSED(name, base, since, why)      DONE(name, base, since)
-#define REFUSED_Z(name, base, since, z, why) DONE_Z(name, base, since, z)
-#define REFUSED_D(name, base, since, d, why) DONE_D(name, base, since, d)
-#include "driver/functions.def"
-};
-
-enum { NSYMBOLS = sizeof(symbols) / sizeof(symbols[0]) };
 
 /* The newest that the program's release knows. Where the thread's own is asked for, no other takes
  * its place. */
-static const struct symbol *find(const char *base, int release, bool per_thread, bool *is_known)
+static const struct tti_driver_symbol *find(const char *base, int release, bool per_thread,
+					    bool *is_known)
 {
-	const struct symbol *best = NULL;
+	const struct tti_driver_symbol *best = NULL;
 	bool has_own = false; /* the function has one for a thread's own stream */
 
 	*is_known = false;
-	for (int i = 0; i < NSYMBOLS; i++) {
-		const struct symbol *at = &symbols[i];
+	for (int i = 0; i < tti_driver_nsymbols; i++) {
+		const struct tti_driver_symbol *at = &tti_driver_symbols[i];
 
 		if (strcmp(at->base, base) != 0)
 			continue;
@@ -75,7 +56,7 @@ CUresult cuGetProcAddress_v2(const char *base, void **out, int release, cuuint64
 			     CUdriverProcAddressQueryResult *status)
 {
 	const bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-	const struct symbol *found;
+	const struct tti_driver_symbol *found;
 	bool is_known;
 	const int bad = check(base, out, release, flags);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions that there are not: each says so and why. They are called with what a program passes,
  * of which they look at nothing. */
-#include "driver/driver.h"
+#include "driver/driver_api.h"
+#include "engine/device.h"
 
 static CUresult refuse(const char *name, const char *why)
 {
-	return tti_driver_fail(TTI_CUDA_ENOTSUPPORTED, "%s() is not there: %s", name, why);
+	return (CUresult)tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED, "%s() is not there: %s", name, why);
 }
 
 #define REASON(name, text) static const char why_##name[] = text;

@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "engine/calls.h"
 #include "engine/internal.h"
 
 #define TEXT 512
@@ -173,6 +174,16 @@ static void read_places(int count)
 			 list, wrong);
 }
 
+static void read_failing(void)
+{
+	const char *value = tti_cuda_setting("TUTTI_CUDAHOST_FAIL");
+	char wrong[192];
+
+	if (tti_cuda_calls_read(value, wrong, sizeof(wrong)) < 0)
+		snprintf(settings.wrong, sizeof(settings.wrong),
+			 "TUTTI_CUDAHOST_FAIL=%.200s: %s; so there is no device", value, wrong);
+}
+
 static void read_settings(void)
 {
 	const char *level = tti_cuda_setting("TUTTI_DEBUG");
@@ -182,6 +193,7 @@ static void read_settings(void)
 	settings.nbytes = read_bytes(settings.count);
 	if (settings.count > 0)
 		read_places(settings.count);
+	read_failing();
 	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++)
 		pthread_mutex_init(&failures[device].lock, NULL);
 	if (!settings.wrong[0])
@@ -195,6 +207,11 @@ static void read_once(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, read_settings);
+}
+
+void tti_cuda_settings_read(void)
+{
+	read_once();
 }
 
 /* -- Processes ------------------------------------------------------------------------------ */

@@ -33,6 +33,9 @@ int tti_cuda_handle_check(enum tti_cuda_handle kind, const void *object, const c
 /* A variable; NULL: unset or empty. The one place that reads the environment. */
 const char *tti_cuda_setting(const char *name);
 
+/* Read all variables, once. */
+void tti_cuda_settings_read(void);
+
 /* 0, EDEVICE, or ENODEVICE, with a text. */
 int tti_cuda_device_check(int device);
 
