@@ -5,6 +5,7 @@
 
 #include "driver/driver.h"
 #include "engine/facts.h"
+#include "engine/held.h"
 #include "engine/primary.h"
 #include "engine/stream.h"
 
@@ -291,6 +292,7 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 	context->id = ++last_id;
 	context->next = created;
 	created = context;
+	tti_cuda_held_add(TTI_CUDA_HELD_contexts, 1);
 	pthread_mutex_unlock(&lock);
 
 	settle();
@@ -337,8 +339,10 @@ static void forget(CUcontext context)
 	pthread_mutex_lock(&lock);
 	for (at = &created; *at && *at != context; at = &(*at)->next)
 		;
-	if (*at)
+	if (*at) {
 		*at = context->next;
+		tti_cuda_held_add(TTI_CUDA_HELD_contexts, -1);
+	}
 	pthread_mutex_unlock(&lock);
 }
 

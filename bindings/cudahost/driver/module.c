@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "driver/driver.h"
+#include "engine/held.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
 
@@ -84,6 +85,7 @@ static int load(struct module **out)
 	module->next = modules;
 	modules = module;
 	pthread_mutex_unlock(&lock);
+	tti_cuda_held_add(TTI_CUDA_HELD_modules, 1);
 	*out = module;
 	return TTI_CUDA_OK;
 }
@@ -117,6 +119,7 @@ static int unload(const void *handle)
 	pthread_mutex_unlock(&lock);
 	if (!module)
 		return no_module(handle);
+	tti_cuda_held_add(TTI_CUDA_HELD_modules, -1);
 	for (struct function *f = module->functions, *next; f; f = next) {
 		next = f->next;
 		free(f);

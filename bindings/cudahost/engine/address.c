@@ -6,6 +6,7 @@
 
 #include "engine/allocation.h"
 #include "engine/device.h"
+#include "engine/held.h"
 #include "engine/piece.h"
 
 struct region {
@@ -48,6 +49,7 @@ int tti_cuda_address_reserve(size_t nbytes, size_t alignment, void *hint, void *
 	is_added = tti_cuda_span_add(&regions, &region->span);
 	tti_cuda_unlock();
 	if (is_added) {
+		tti_cuda_held_add(TTI_CUDA_HELD_reserved, 1);
 		*out = region->view.address;
 		return 0;
 	}
@@ -91,6 +93,7 @@ int tti_cuda_address_free(void *address, size_t nbytes)
 		return error;
 	tti_cuda_view_release(&region->view);
 	free(region);
+	tti_cuda_held_add(TTI_CUDA_HELD_reserved, -1);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/arena.h"
 #include "engine/device.h"
+#include "engine/held.h"
 #include "engine/piece.h"
 #include "engine/reclaim.h"
 
@@ -68,6 +69,25 @@ struct tti_cuda_allocation *tti_cuda_allocation_find(const void *address, size_t
 	return tti_cuda_span_find(&state.table, address, nbytes);
 }
 
+static enum tti_cuda_held_kind kind_of(const struct tti_cuda_allocation *self)
+{
+	switch (self->origin) {
+	case TTI_CUDA_FROM_ALLOC:
+	case TTI_CUDA_FROM_POOL:
+	case TTI_CUDA_FROM_GRAPH:
+		return TTI_CUDA_HELD_allocations;
+	case TTI_CUDA_FROM_HOST:
+		return TTI_CUDA_HELD_host;
+	case TTI_CUDA_FROM_REGISTER:
+		return TTI_CUDA_HELD_registered;
+	case TTI_CUDA_FROM_HANDLE:
+		return TTI_CUDA_HELD_opened;
+	case TTI_CUDA_FROM_MAP:
+		break;
+	}
+	return TTI_CUDA_HELD_maps;
+}
+
 int tti_cuda_allocation_add(struct tti_cuda_allocation *self)
 {
 	struct tti_cuda_allocation *old;
@@ -80,12 +100,14 @@ int tti_cuda_allocation_add(struct tti_cuda_allocation *self)
 	if (!tti_cuda_span_add(&state.table, &self->span))
 		return tti_cuda_fail(TTI_CUDA_ENOMEM, "this host is out of memory");
 	self->id = ++state.last_id;
+	tti_cuda_held_add(kind_of(self), 1);
 	return 0;
 }
 
 void tti_cuda_allocation_remove(struct tti_cuda_allocation *self)
 {
 	tti_cuda_span_remove(&state.table, &self->span);
+	tti_cuda_held_add(kind_of(self), -1);
 }
 
 void tti_cuda_allocation_renew(struct tti_cuda_allocation *self)

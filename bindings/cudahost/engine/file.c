@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/device.h"
+#include "engine/held.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
@@ -138,6 +139,7 @@ int tti_cuda_file_create(enum tti_cuda_file_kind kind, int device, uint64_t nbyt
 		close(fd);
 		return error;
 	}
+	tti_cuda_held_add(TTI_CUDA_HELD_descriptors, 1);
 	return 0;
 }
 
@@ -179,6 +181,7 @@ int tti_cuda_file_read(int fd, enum tti_cuda_file_kind kind, struct tti_cuda_fil
 				       .nbytes = trailer.nbytes,
 				       .table_at = trailer.table_at,
 				       .device = (int)(trailer.device & INT32_MAX) };
+	tti_cuda_held_add(TTI_CUDA_HELD_descriptors, 1);
 	return 0;
 }
 
@@ -205,6 +208,8 @@ void tti_cuda_file_close(struct tti_cuda_file *file)
 {
 	const int error = errno;
 
+	if (file->fd >= 0)
+		tti_cuda_held_add(TTI_CUDA_HELD_descriptors, -1);
 	if (file->fd >= 0 && is_ours(file))
 		close(file->fd);
 	file->fd = -1;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "engine/held.h"
 #include "engine/internal.h"
 
 /* Tables, so that threads seldom meet. */
@@ -85,6 +86,19 @@ static bool grow(struct table *table)
 	return true;
 }
 
+static void count(enum tti_cuda_handle kind, int by)
+{
+	static const enum tti_cuda_held_kind held[] = {
+		[TTI_CUDA_HANDLE_STREAM] = TTI_CUDA_HELD_streams,
+		[TTI_CUDA_HANDLE_EVENT] = TTI_CUDA_HELD_events,
+		[TTI_CUDA_HANDLE_GRAPH] = TTI_CUDA_HELD_graphs,
+		[TTI_CUDA_HANDLE_EXEC] = TTI_CUDA_HELD_execs,
+	};
+
+	if (kind != TTI_CUDA_HANDLE_NODE) /* they come and go with graphs */
+		tti_cuda_held_add(held[kind], by);
+}
+
 int tti_cuda_handle_add(enum tti_cuda_handle kind, const void *object)
 {
 	const uintptr_t id = key(kind, object);
@@ -98,8 +112,10 @@ int tti_cuda_handle_add(enum tti_cuda_handle kind, const void *object)
 		table->n++;
 	}
 	pthread_mutex_unlock(&table->lock);
-	if (fits)
+	if (fits) {
+		count(kind, 1);
 		return 0;
+	}
 	return tti_cuda_fail(TTI_CUDA_ENOMEM, "out of memory: %zu places for a new %s",
 			     2 * table->room, names[kind]);
 }
@@ -138,6 +154,8 @@ bool tti_cuda_handle_remove(enum tti_cuda_handle kind, const void *object)
 			take_out(table, at);
 	}
 	pthread_mutex_unlock(&table->lock);
+	if (is_there)
+		count(kind, -1);
 	return is_there;
 }
 

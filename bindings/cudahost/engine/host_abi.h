@@ -56,11 +56,13 @@ struct tti_cuda_held {
 	uint64_t pieces;      /* memory without an address (cuMemCreate and imports) */
 	uint64_t reserved;    /* ranges of addresses (cuMemAddressReserve) */
 	uint64_t maps;        /* of pieces */
-	uint64_t streams, events, graphs, execs;
-	uint64_t modules;  /* and libraries */
-	uint64_t contexts; /* that were created, and retains of primary ones */
-	uint64_t
-		descriptors; /* files that the library has open; what was exported is the caller's */
+	uint64_t streams, events;
+	uint64_t graphs;      /* and copies that other graphs and executable ones have */
+	uint64_t execs;       /* executable graphs */
+	uint64_t modules;     /* and libraries */
+	uint64_t contexts;    /* that were created, and retains of primary ones */
+	uint64_t objects;     /* that live as long as graphs (cuUserObjectCreate) */
+	uint64_t descriptors; /* files of the library; what was exported is the caller's */
 };
 
 void tti_cuda_held(struct tti_cuda_held *out);

@@ -148,10 +148,12 @@ int tti_cuda_ipc_handle_open(enum tti_cuda_file_kind kind, const struct tti_cuda
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fail_open(handle, noun, path);
-	if (!tti_cuda_file_read(fd, kind, out) && out->inode == handle->inode &&
-	    out->device == handle->device)
+	if (tti_cuda_file_read(fd, kind, out))
+		close(fd);
+	else if (out->inode == handle->inode && out->device == handle->device)
 		return 0;
-	close(fd);
+	else
+		tti_cuda_file_close(out);
 	return tti_cuda_fail(TTI_CUDA_EHANDLE, "handle: %s is not the %s of device %d any more",
 			     path, noun, handle->device);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "engine/held.h"
 #include "engine/internal.h"
 
 struct tti_cuda_object {
@@ -49,6 +50,7 @@ static struct tti_cuda_object *release(struct tti_cuda_object *object, unsigned 
 	while (*at != object)
 		at = &(*at)->next;
 	*at = object->next;
+	tti_cuda_held_add(TTI_CUDA_HELD_objects, -1);
 	return object;
 }
 
@@ -92,6 +94,7 @@ int tti_cuda_object_create(const char *what, void *arg, void (*destroy)(void *ar
 	(void)pthread_mutex_lock(&all.lock);
 	*object = (struct tti_cuda_object){ all.objects, destroy, arg, count };
 	all.objects = object;
+	tti_cuda_held_add(TTI_CUDA_HELD_objects, 1);
 	(void)pthread_mutex_unlock(&all.lock);
 	*out = object;
 	return 0;

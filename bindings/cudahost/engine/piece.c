@@ -10,6 +10,7 @@
 
 #include "engine/allocation.h"
 #include "engine/arena.h"
+#include "engine/held.h"
 #include "engine/internal.h"
 
 static void *pieces; /* a set of spans; locked */
@@ -39,6 +40,7 @@ void tti_cuda_piece_drop_unused(struct tti_cuda_piece *piece)
 	if (piece->nrefs || piece->nmaps)
 		return;
 	tti_cuda_span_remove(&pieces, &piece->span);
+	tti_cuda_held_add(TTI_CUDA_HELD_pieces, -1);
 	end(piece);
 }
 
@@ -51,7 +53,9 @@ static int add(struct tti_cuda_piece *piece, struct tti_cuda_piece **out)
 	piece->nrefs = 1;
 	tti_cuda_lock_write();
 	is_added = tti_cuda_span_add(&pieces, &piece->span);
-	if (!is_added)
+	if (is_added)
+		tti_cuda_held_add(TTI_CUDA_HELD_pieces, 1);
+	else
 		end(piece);
 	tti_cuda_unlock();
 	if (!is_added)
@@ -161,16 +165,21 @@ static int import(int fd, struct tti_cuda_piece *piece)
 	if (error)
 		return error;
 	error = tti_cuda_file_read(copy, TTI_CUDA_FILE_PIECE, &piece->file);
-	if (!error && piece->file.nbytes % TTI_CUDA_GRANULARITY != 0)
+	if (error) {
+		close(copy);
+		return error;
+	}
+	if (piece->file.nbytes % TTI_CUDA_GRANULARITY != 0) {
 		error = tti_cuda_fail(
 			TTI_CUDA_EINVAL,
 			"import: the piece has %llu bytes, no multiple of the granularity, %u",
 			(unsigned long long)piece->file.nbytes, TTI_CUDA_GRANULARITY);
-	if (error)
-		close(copy);
-	else if (piece->file.device >= tti_cuda_device_count()) /* the other process has more */
+		tti_cuda_file_close(&piece->file);
+		return error;
+	}
+	if (piece->file.device >= tti_cuda_device_count()) /* the other process has more */
 		piece->file.device = tti_cuda_device_current();
-	return error;
+	return 0;
 }
 
 int tti_cuda_piece_import(int fd, struct tti_cuda_piece **out)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/device.h"
+#include "engine/held.h"
 
 #define STACK_MOST   (512u << 10) /* bytes of local memory of a thread */
 #define PRINTF_LEAST ((size_t)512 << 10)
@@ -84,6 +85,7 @@ void tti_cuda_primary_retain(int device)
 {
 	pthread_mutex_lock(&lock);
 	primaries[device].nretained++;
+	tti_cuda_held_add(TTI_CUDA_HELD_contexts, 1);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -92,8 +94,10 @@ bool tti_cuda_primary_release(int device)
 	pthread_mutex_lock(&lock);
 	const bool is_held = primaries[device].nretained;
 
-	if (is_held)
+	if (is_held) {
 		primaries[device].nretained--;
+		tti_cuda_held_add(TTI_CUDA_HELD_contexts, -1);
+	}
 	pthread_mutex_unlock(&lock);
 	return is_held;
 }
@@ -101,6 +105,7 @@ bool tti_cuda_primary_release(int device)
 void tti_cuda_primary_reset(int device)
 {
 	pthread_mutex_lock(&lock);
+	tti_cuda_held_add(TTI_CUDA_HELD_contexts, -(int)primaries[device].nretained);
 	primaries[device].nretained = 0;
 	primaries[device].is_used = false;
 	primaries[device].flags = 0;
