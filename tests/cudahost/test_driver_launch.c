@@ -335,8 +335,12 @@ static void a_registered_kernel_has_attributes(void **state)
 
 static void all_is_found_by_name(void **state)
 {
-	static const char *const names[] = { "tti_cuda_kernel_register", "tti_cuda_reach",
-					     "tti_cuda_memory_is_guarded" };
+	static const char *const names[] = { "tti_cuda_kernel_register",
+					     "tti_cuda_reach",
+					     "tti_cuda_memory_is_guarded",
+					     "tti_cuda_held",
+					     "tti_cuda_calls",
+					     "tti_cuda_fail_calls" };
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
 
 	(void)state;
