@@ -15,7 +15,7 @@ OF_GPU, OF_HOST = "tutti_kernels.fatbin", "libtutti_kernels_host.so"
 # What every Linux has.
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl.so", "librt.so", "libgcc_s",
           "libstdc++")
-TARGETS = ["gpu_programs", "tutti_nccl", "tutti_shared"]
+TARGETS = ["gpu_programs", "tutti_nccl", "tutti_shared", "tutti_kernels_host"]
 
 
 def say(text):
@@ -98,7 +98,7 @@ def pack(build, to, with_kernels=True):
         copy(path, to)
     tutti = build / "lib" / "tutti"
     copy(build / "src" / "libtutti.so.0", libraries)
-    for path in filter(pathlib.Path.exists, (tutti / name for name in (OF_GPU, OF_HOST))):
+    for path in filter(pathlib.Path.exists, (build / "src" / "tutti" / name for name in (OF_GPU, OF_HOST))):
         copy(path, libraries / "tutti")
     if (tutti / "nccl" / "libnccl.so.2").exists():
         copy(tutti / "nccl" / "libnccl.so.2", libraries / "tutti" / "nccl")
