@@ -37,16 +37,25 @@ struct tti_dev_pass {
 	int32_t is_large; /* the result goes past the caches */
 };
 
+/* A block keeps a program of so many bytes, and so many lanes, in memory of its own: each acquire of
+ * a counter empties the first-level cache, and what an operation is has to be asked for one
+ * after the other (which operation, which queues, which lanes). */
+#define TTI_DEV_KEPT_BYTES 8192
+#define TTI_DEV_KEPT_LANES 32
+
 /* What the threads of a block share: what the block works on, which one of them says before the first
  * barrier, and some words by which they come to agree. After it come the sources and the results of
- * the operation that runs. It is in the memory that a multiprocessor has for a block, as registers
- * are few. */
+ * the operation that runs, and what is kept. It is in the memory that a multiprocessor has for a
+ * block, as registers are few. */
 struct tti_dev_shared {
 	const struct tti_dev_call *call;
 	const struct tti_dev_program *prog;
 	const struct tti_dev_operation *operation;
 	const int32_t *queue_of, *lane_of, *peer_of;
-	struct tti_dev_lane *lane;            /* [2 * n], of this block */
+	struct tti_dev_lane *lane;      /* [2 * n], of this block */
+	struct tti_dev_lane *kept_lane; /* [nqueues], by queue; NULL: they are not kept */
+	const uint64_t *program;        /* what is copied to `kept`; NULL: nothing is */
+	uint64_t *kept;
 	const struct tti_dev_extent *extents; /* NULL: all chunks are alike */
 	struct tti_dev_end *src, *dst;        /* of the operation that runs */
 	struct tti_dev_control *control;
@@ -68,7 +77,8 @@ struct tti_dev_shared {
 static inline uint32_t tti_dev_shared_bytes(uint32_t noperands)
 {
 	return (uint32_t)(sizeof(struct tti_dev_shared) +
-			  2 * noperands * sizeof(struct tti_dev_end));
+			  2 * noperands * sizeof(struct tti_dev_end) + TTI_DEV_KEPT_BYTES +
+			  TTI_DEV_KEPT_LANES * sizeof(struct tti_dev_lane));
 }
 
 #endif

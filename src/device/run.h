@@ -83,11 +83,30 @@ TTI_DEV_FN void tti_dev_begin_call(struct tti_dev_env *env, const struct tti_dev
 {
 	const struct tti_dev_program *prog =
 		TTI_DEV_AT(&env->world, const struct tti_dev_program, call->program);
-	const char *base = (const char *)prog;
 	struct tti_dev_shared *to = env->shared;
+	const int32_t *lane_of = (const int32_t *)((const char *)prog + prog->lane_of);
+	const char *base = (const char *)prog;
 
 	to->call = call;
-	to->prog = prog;
+	to->lane = TTI_DEV_AT(&env->world, struct tti_dev_lane, call->lanes) +
+		   (uint64_t)to->block * 2 * (uint64_t)prog->n;
+	to->extents = call->extents
+			      ? TTI_DEV_AT(&env->world, const struct tti_dev_extent, call->extents)
+			      : (const struct tti_dev_extent *)0;
+	to->scratch = call->scratch + to->block * (uint64_t)call->window *
+					      (uint64_t)prog->nscratch * call->part_bytes;
+	to->splits = prog->nqueues > 0 && to->lane[lane_of[0]].nslots < 2;
+	/* Words order nothing but themselves, and messages of memory programs order memory. */
+	to->words = call->words && !prog->is_memory;
+	to->program = (const uint64_t *)0;
+	if (prog->nbytes <= TTI_DEV_KEPT_BYTES) {
+		to->program = (const uint64_t *)prog;
+		base = (const char *)to->kept;
+	}
+	to->kept_lane = prog->nqueues <= TTI_DEV_KEPT_LANES
+				? (struct tti_dev_lane *)(to->kept + TTI_DEV_KEPT_BYTES / 8)
+				: (struct tti_dev_lane *)0;
+	to->prog = (const struct tti_dev_program *)base;
 	to->operation = (const struct tti_dev_operation *)(base + prog->operations);
 	to->queue_of = (const int32_t *)(base + prog->queue_of);
 	to->lane_of = (const int32_t *)(base + prog->lane_of);
@@ -97,16 +116,43 @@ TTI_DEV_FN void tti_dev_begin_call(struct tti_dev_env *env, const struct tti_dev
 	to->pred_of = (const int32_t *)(base + prog->pred_of);
 	to->pred = (const int32_t *)(base + prog->pred);
 	to->local = (const int32_t *)(base + prog->local);
-	to->lane = TTI_DEV_AT(&env->world, struct tti_dev_lane, call->lanes) +
-		   (uint64_t)to->block * 2 * (uint64_t)prog->n;
-	to->extents = call->extents
-			      ? TTI_DEV_AT(&env->world, const struct tti_dev_extent, call->extents)
-			      : (const struct tti_dev_extent *)0;
-	to->scratch = call->scratch + to->block * (uint64_t)call->window *
-					      (uint64_t)prog->nscratch * call->part_bytes;
-	to->splits = prog->nqueues > 0 && to->lane[to->lane_of[0]].nslots < 2;
-	/* Words order nothing but themselves, and messages of memory programs order memory. */
-	to->words = call->words && !prog->is_memory;
+}
+
+/* Keep what a block keeps of its call, which one thread has begun. */
+TTI_DEV_FN void tti_dev_keep(struct tti_dev_env *env)
+{
+	const struct tti_dev_shared *shared = env->shared;
+	const uint32_t tid = tti_dev_tid(&env->world), nthreads = tti_dev_nthreads(&env->world);
+
+	tti_dev_barrier(&env->world);
+	if (shared->program) {
+		const uint32_t nbytes = ((const struct tti_dev_program *)shared->program)->nbytes;
+
+		for (uint32_t i = tid; i < nbytes / 8; i += nthreads)
+			shared->kept[i] = shared->program[i];
+		tti_dev_barrier(&env->world);
+	}
+	if (!shared->kept_lane)
+		return;
+	for (int32_t queue = 0; queue < shared->prog->nqueues; queue++)
+		if (tti_dev_has_lane(env, queue))
+			shared->kept_lane[queue] = shared->lane[shared->lane_of[queue]];
+}
+
+/* Where lanes stand is for the next call. */
+TTI_DEV_FN void tti_dev_put_back(struct tti_dev_env *env)
+{
+	const struct tti_dev_shared *shared = env->shared;
+
+	if (!shared->kept_lane)
+		return;
+	for (int32_t queue = 0; queue < shared->prog->nqueues; queue++)
+		if (tti_dev_has_lane(env, queue)) {
+			struct tti_dev_lane *lane = &shared->lane[shared->lane_of[queue]];
+
+			lane->seq = shared->kept_lane[queue].seq;
+			lane->known = shared->kept_lane[queue].known;
+		}
 }
 
 /* 0: the call ends early. All orders come to the one place where an operation runs, as a kernel
@@ -120,11 +166,13 @@ TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env)
 	for (;;) {
 		next = tti_dev_next_of(env, &order);
 		if (next == TTI_DEV_NEXT_OTHER) {
+			tti_dev_put_back(env);
+			tti_dev_barrier(&env->world);
 			if (tti_dev_tid(&env->world) == 0)
 				tti_dev_begin_call(env, TTI_DEV_AT(&env->world,
 								   const struct tti_dev_call,
 								   env->shared->call->fallback));
-			tti_dev_barrier(&env->world);
+			tti_dev_keep(env);
 			tti_dev_begin_order(env, &order);
 			continue;
 		}
@@ -149,6 +197,7 @@ TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_laun
 	to->nblocks = launch->nblocks;
 	to->src = (struct tti_dev_end *)(to + 1);
 	to->dst = to->src + launch->noperands;
+	to->kept = (uint64_t *)(to->dst + launch->noperands);
 	to->control = TTI_DEV_AT(&env->world, struct tti_dev_control, call->control);
 	to->state = TTI_DEV_AT(&env->world, struct tti_dev_state, call->state);
 	to->verdict = TTI_DEV_RUNS;
@@ -185,9 +234,10 @@ TTI_DEV_FN void tti_dev_run(struct tti_dev_env *env, const struct tti_dev_launch
 	env->gave_up = env->index = env->round = 0;
 	if (tti_dev_tid(&env->world) == 0)
 		tti_dev_begin(env, launch, block);
-	tti_dev_barrier(&env->world);
+	tti_dev_keep(env);
 	if (!tti_dev_run_call(env))
 		result = tti_dev_load_shared(&env->shared->verdict);
+	tti_dev_put_back(env);
 	/* All threads have posted what they had to. */
 	tti_dev_barrier(&env->world);
 	if (tti_dev_tid(&env->world) == 0)

@@ -43,11 +43,6 @@ TTI_DEV_FN int32_t tti_dev_rounds_of(const struct tti_dev_env *env, int32_t inde
 		       : 1;
 }
 
-TTI_DEV_FN struct tti_dev_lane *tti_dev_lane_at(const struct tti_dev_env *env, int32_t queue)
-{
-	return &env->shared->lane[env->shared->lane_of[queue]];
-}
-
 /* -- Looking --------------------------------------------------------------------------------- */
 
 /* The operation at which a queue stands; -1: it has ended. */

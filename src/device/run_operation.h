@@ -144,6 +144,14 @@ TTI_DEV_FN int tti_dev_has_lane(const struct tti_dev_env *env, int32_t queue)
 	return (at < nthreads ? at : at % nthreads) == tti_dev_tid(&env->world);
 }
 
+TTI_DEV_FN struct tti_dev_lane *tti_dev_lane_at(const struct tti_dev_env *env, int32_t queue)
+{
+	const struct tti_dev_shared *shared = env->shared;
+
+	return shared->kept_lane ? &shared->kept_lane[queue]
+				 : &shared->lane[shared->lane_of[queue]];
+}
+
 TTI_DEV_FN uint64_t tti_dev_words_of(const struct tti_dev_lane *lane, uint64_t slot)
 {
 	return lane->words + slot * 2 * lane->word_bytes;
@@ -153,7 +161,7 @@ TTI_DEV_FN uint64_t tti_dev_words_of(const struct tti_dev_lane *lane, uint64_t s
 TTI_DEV_FN void tti_dev_find_message(struct tti_dev_env *env, int32_t queue,
 				     const struct tti_dev_head *own, struct tti_dev_end *out)
 {
-	const struct tti_dev_lane *lane = &env->shared->lane[env->shared->lane_of[queue]];
+	const struct tti_dev_lane *lane = tti_dev_lane_at(env, queue);
 	const int32_t peer = env->shared->lane_of[queue] / 2;
 	const uint64_t seq = lane->seq, slot = seq % lane->nslots;
 	struct tti_dev_head came;
@@ -183,7 +191,7 @@ TTI_DEV_FN void tti_dev_find_message(struct tti_dev_env *env, int32_t queue,
 TTI_DEV_FN void tti_dev_find_room(struct tti_dev_env *env, int32_t queue,
 				  const struct tti_dev_head *own, struct tti_dev_end *out)
 {
-	struct tti_dev_lane *lane = &env->shared->lane[env->shared->lane_of[queue]];
+	struct tti_dev_lane *lane = tti_dev_lane_at(env, queue);
 	const int32_t peer = env->shared->lane_of[queue] / 2;
 	const uint64_t seq = lane->seq, slot = seq % lane->nslots;
 
@@ -208,7 +216,7 @@ TTI_DEV_FN void tti_dev_find_room(struct tti_dev_env *env, int32_t queue,
 /* A message is written: tell its reader. Words tell by themselves. */
 TTI_DEV_FN void tti_dev_post_message(struct tti_dev_env *env, int32_t queue)
 {
-	struct tti_dev_lane *lane = &env->shared->lane[env->shared->lane_of[queue]];
+	struct tti_dev_lane *lane = tti_dev_lane_at(env, queue);
 
 	lane->seq++;
 	if (!env->shared->words)
@@ -218,7 +226,7 @@ TTI_DEV_FN void tti_dev_post_message(struct tti_dev_env *env, int32_t queue)
 /* A message is read: tell its writer. */
 TTI_DEV_FN void tti_dev_post_room(struct tti_dev_env *env, int32_t queue)
 {
-	struct tti_dev_lane *lane = &env->shared->lane[env->shared->lane_of[queue]];
+	struct tti_dev_lane *lane = tti_dev_lane_at(env, queue);
 
 	lane->seq++;
 	tti_dev_store_release(TTI_DEV_AT(&env->world, uint64_t, lane->freed), lane->seq);
