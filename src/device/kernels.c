@@ -2,6 +2,8 @@
 #include "device/kernels.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +19,10 @@
 #include "util/mem.h"
 #include "util/params.h"
 
+/* Programs that have Tutti in them, as its own, are beside the folder of libraries. */
+#ifndef TUTTI_LIB_FROM_BIN
+#define TUTTI_LIB_FROM_BIN "../lib"
+#endif
 #define FATBIN_FILE "tutti/tutti_kernels.fatbin"
 #define HOST_FILE   "tutti/libtutti_kernels_host.so"
 #define FATBIN_MOST ((size_t)256 << 20)
@@ -57,30 +63,45 @@ static const char *name_of(int kernel)
 
 /* -- Where they are ---------------------------------------------------------------- */
 
+/* The folder of this library, or of the program that it is part of, with a / at its end. */
+static void own_folder(char *out, size_t size, bool *is_program)
+{
+	struct link_map *map = NULL;
+	ssize_t length = 0;
+	Dl_info self;
+
+	*is_program = true;
+	if (dladdr1(&loaded, &self, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name[0]) {
+		*is_program = false;
+		length = snprintf(out, size, "%s", map->l_name);
+	} else { /* whose name in that list is empty */
+		length = readlink("/proc/self/exe", out, size);
+	}
+	if (length < 0 || (size_t)length >= size)
+		length = 0;
+	while (length && out[length - 1] != '/')
+		length--;
+	out[length] = '\0';
+}
+
 tutti_status tti_kernels_path(bool is_host, char **out)
 {
 	const char *const own = tti_params()->cuda_kernels;
-	const char *const file = is_host ? HOST_FILE : FATBIN_FILE;
-	const char *slash;
+	char folder[PATH_MAX];
 	size_t size;
-	Dl_info self;
-	int folder;
+	bool is_program;
 
-	*out = NULL;
 	if (own) {
 		*out = tti_strdup(own);
 		return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "path of %s: out of memory", own);
 	}
-	/* A symbol of this library, or of the program that it is part of. */
-	if (!dladdr(&loaded, &self) || !self.dli_fname)
-		self.dli_fname = "";
-	slash = strrchr(self.dli_fname, '/');
-	folder = slash ? (int)(slash - self.dli_fname) + 1 : 0;
-	size = (size_t)folder + strlen(file) + 1;
+	own_folder(folder, sizeof(folder), &is_program);
+	size = strlen(folder) + sizeof(TUTTI_LIB_FROM_BIN "/") + sizeof(HOST_FILE);
 	*out = tti_alloc(size);
 	if (!*out)
-		return tti_fail(TUTTI_ENOMEM, "path of %s: out of memory", file);
-	snprintf(*out, size, "%.*s%s", folder, self.dli_fname, file);
+		return tti_fail(TUTTI_ENOMEM, "path of kernels for GPUs: out of memory");
+	snprintf(*out, size, "%s%s%s", folder, is_program ? TUTTI_LIB_FROM_BIN "/" : "",
+		 is_host ? HOST_FILE : FATBIN_FILE);
 	return TUTTI_OK;
 }
 
