@@ -216,18 +216,23 @@ ncclResult_t pncclCommResume(ncclComm_t comm)
 }
 ALSO_NAMED(ncclCommResume);
 
-/* Tutti uses no memory of a GPU. */
+/* None of it can be suspended. */
 ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *out)
 {
-	const ncclResult_t result = check_question(comm, out);
+	ncclResult_t result = check_question(comm, out);
+	tutti_memory_use use = TUTTI_MEMORY_USE_INIT;
 
 	if (result != ncclSuccess)
 		return result;
 	if ((unsigned)stat > ncclStatGpuMemTotal)
 		return tti_nccl_fail(comm, ncclInvalidArgument, "there is no statistic %d",
 				     (int)stat);
-	*out = 0;
-	return ncclSuccess;
+	result = tti_nccl_report(comm, tutti_comm_memory(comm->comm, &use));
+	if (result == ncclSuccess)
+		*out = stat == ncclStatGpuMemPersist || stat == ncclStatGpuMemTotal
+			       ? use.device_bytes
+			       : 0;
+	return result;
 }
 ALSO_NAMED(ncclCommMemStats);
 

@@ -51,11 +51,27 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
 							  tutti_call_report *out);
 
 /* Write the plan of a communicator into *out, as text or as JSON: which rings and trees it has,
- * what they carry, what limits them. The JSON is a file for TUTTI_PLAN_FILE. If there was nothing
+ * what they carry, what limits them; the text also which ranks have GPUs, which of these reach each
+ * other's memory, and which links between GPUs were refused. The JSON is a file for TUTTI_PLAN_FILE. If there was nothing
  * to plan (one host with one NUMA node), the text says so and the JSON is null. A child uses the
  * plan of its parent as far as its ranks are in it: the text then has the rings and trees that are
  * left, with the child's ranks and in shares of the data; the JSON is null. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_plan(tutti_comm_t comm, int json, char **out);
+
+/* The memory that this rank has for a communicator, beyond that of the host which calls may use up. */
+typedef struct tutti_memory_use {
+	size_t size;                     /* sizeof(tutti_memory_use) */
+	unsigned long long device_bytes; /* of its GPU; TUTTI_CUDA_MEMORY limits it */
+	unsigned long long pinned_bytes; /* of the host, where that GPU reaches it */
+} tutti_memory_use;
+/* clang-format off */
+#define TUTTI_MEMORY_USE_INIT { sizeof(tutti_memory_use), 0, 0 }
+/* clang-format on */
+
+/* Tell how much memory this rank has for a communicator now. It grows with the calls that are made.
+ * Set out->size first, as TUTTI_MEMORY_USE_INIT does. TUTTI_EINVAL: that size is none; else as
+ * tutti_comm_count(). Any thread may call it. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_memory(tutti_comm_t comm, tutti_memory_use *out);
 
 /* -- Lanes ------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "core/call/submit.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/device.h"
 #include "core/handle.h"
 #include "core/handoff/handoff.h"
 #include "core/init/agree.h"
@@ -236,9 +237,12 @@ static tutti_status tell(tutti_comm_t handle, bool json, char **out,
 static tutti_status write_plan(const struct tti_comm *comm, bool json, struct tti_strbuf *out)
 {
 	if (comm->root != comm)
-		return tti_derived_print(comm->shape, comm->n, json, out);
-	return tti_agreed_print(&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape },
-				json, out);
+		TTI_TRY(tti_derived_print(comm->shape, comm->n, json, out));
+	else
+		TTI_TRY(tti_agreed_print(
+			&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape }, json,
+			out));
+	return json ? TUTTI_OK : tti_devices_show(comm, out);
 }
 
 tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)

@@ -136,8 +136,9 @@ static tutti_status lend(struct tti_device *device, int peer, struct card *card)
 	struct tti_device_peer *to = &device->peers[peer];
 	const size_t nbytes = memory_bytes(device);
 
-	TTI_TRY(tti_device_count_memory(device, nbytes));
 	TTI_TRY(tti_gpu_memory_create(device->gpu, nbytes, &to->own));
+	/* In the pieces in which the GPU gives it. */
+	TTI_TRY(tti_device_count_memory(device, to->own->nbytes));
 	TTI_TRY(tti_gpu_memory_export(to->own, &card->name));
 	card->nbytes = nbytes;
 	return TUTTI_OK;
@@ -252,8 +253,10 @@ static tutti_status finish_all(struct making *m)
 		tti_log(TTI_LOG_INFO, TTI_CORE,
 			"lanes to %d rank%s; the communicator has %zu bytes of GPU %d and %zu of "
 			"pinned memory now",
-			m->npeers, m->npeers == 1 ? "" : "s", m->need->comm->device->device_bytes,
-			m->need->comm->device->ordinal, m->need->comm->device->pinned_bytes);
+			m->npeers, m->npeers == 1 ? "" : "s",
+			atomic_load(&m->need->comm->device->device_bytes),
+			m->need->comm->device->ordinal,
+			atomic_load(&m->need->comm->device->pinned_bytes));
 	return TUTTI_OK;
 }
 

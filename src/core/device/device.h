@@ -21,6 +21,7 @@
  * Owner: the communicator. Threads: the executing one, but for tti_device_stop(), and for `control`,
  * which any thread may read. */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,7 @@ struct tti_gpu;
 struct tti_kernels;
 struct tti_gpu_memory;
 struct tti_peer_info;
+struct tti_strbuf;
 
 /* -- What all ranks know ---------------------------------------------------------- */
 
@@ -77,6 +79,8 @@ struct tti_devices {
 	/* [n], in rows of nhere bits: bit place[b] of rank a, where both are on the host of this
 	 * rank: GPU a reads and writes memory of GPU b. That was tried (reach.h). */
 	uint64_t *reach;
+	/* The same: the driver says so, but it was found not to be true, by one of the two. */
+	uint64_t *refused;
 };
 
 /* Whether two ranks have lanes in memory of their GPUs. */
@@ -151,9 +155,12 @@ struct tti_device {
 	TTI_VEC(uint64_t) scratch; /* the last is in use */
 	size_t scratch_bytes;
 
-	/* Of this communicator now, in bytes. */
-	size_t device_bytes, pinned_bytes;
+	/* Of this communicator now, in bytes; any thread reads them. */
+	_Atomic size_t device_bytes, pinned_bytes;
 };
+
+/* Which ranks have GPUs, and how this one reaches them, for people; nothing if no rank has one. */
+TUTTI_CHECKED tutti_status tti_devices_show(const struct tti_comm *comm, struct tti_strbuf *out);
 
 /* The ordinal of the rank's GPU, -1: it has none. */
 int tti_device_ordinal(const struct tti_comm *comm);

@@ -173,7 +173,8 @@ tutti_status tti_devices_create(struct tti_device_fact *fact, int n, struct tti_
 		st = agree_on_shape(devices, n);
 	if (st == TUTTI_OK) {
 		devices->reach = tti_calloc((size_t)n, tti_devices_row_bytes(devices));
-		st = devices->reach ? TUTTI_OK : TUTTI_ENOMEM;
+		devices->refused = tti_calloc((size_t)n, tti_devices_row_bytes(devices));
+		st = devices->reach && devices->refused ? TUTTI_OK : TUTTI_ENOMEM;
 	}
 	if (st != TUTTI_OK) {
 		tti_devices_free(devices);
@@ -191,6 +192,7 @@ void tti_devices_free(struct tti_devices *devices)
 	tti_free(devices->place);
 	tti_free(devices->first);
 	tti_free(devices->reach);
+	tti_free(devices->refused);
 	tti_free(devices);
 }
 
@@ -201,9 +203,19 @@ size_t tti_devices_row_bytes(const struct tti_devices *devices)
 	return TTI_BITSET_WORDS(devices->nhere) * sizeof(uint64_t);
 }
 
-uint64_t *tti_devices_row(const struct tti_devices *devices, int rank)
+uint64_t *tti_devices_row(const struct tti_devices *devices, uint64_t *rows, int rank)
 {
-	return devices->reach + (size_t)rank * TTI_BITSET_WORDS(devices->nhere);
+	return rows + (size_t)rank * TTI_BITSET_WORDS(devices->nhere);
+}
+
+static bool has(const struct tti_devices *devices, uint64_t *rows, int a, int b)
+{
+	return tti_bit_has(tti_devices_row(devices, rows, a), (size_t)devices->place[b]);
+}
+
+static void set(const struct tti_devices *devices, uint64_t *rows, int a, int b)
+{
+	tti_bit_set(tti_devices_row(devices, rows, a), (size_t)devices->place[b]);
 }
 
 static bool is_near(const struct tti_devices *devices, int a, int b)
@@ -219,14 +231,29 @@ bool tti_devices_near(const struct tti_devices *devices, int a, int b)
 
 void tti_devices_set_reach(struct tti_devices *devices, int a, int b)
 {
-	tti_bit_set(tti_devices_row(devices, a), (size_t)devices->place[b]);
+	set(devices, devices->reach, a, b);
+}
+
+void tti_devices_refuse(struct tti_devices *devices, int a, int b)
+{
+	set(devices, devices->refused, a, b);
+}
+
+bool tti_devices_is_refused(const struct tti_devices *devices, int a, int b)
+{
+	return is_near(devices, a, b) &&
+	       (has(devices, devices->refused, a, b) || has(devices, devices->refused, b, a));
+}
+
+bool tti_devices_says_reach(const struct tti_devices *devices, int a, int b)
+{
+	return is_near(devices, a, b) && has(devices, devices->reach, a, b);
 }
 
 bool tti_devices_reach(const struct tti_devices *devices, int a, int b)
 {
-	return is_near(devices, a, b) &&
-	       tti_bit_has(tti_devices_row(devices, a), (size_t)devices->place[b]) &&
-	       tti_bit_has(tti_devices_row(devices, b), (size_t)devices->place[a]);
+	return tti_devices_says_reach(devices, a, b) && tti_devices_says_reach(devices, b, a) &&
+	       !tti_devices_is_refused(devices, a, b);
 }
 
 bool tti_devices_find_all_mapped(const struct tti_devices *devices, int n)

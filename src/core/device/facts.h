@@ -23,9 +23,14 @@ void tti_devices_free(struct tti_devices *devices); /* NULL and half-built ok */
 
 /* Whether both have devices, on one host. */
 bool tti_devices_near(const struct tti_devices *devices, int a, int b);
-/* The bits of a rank in devices->reach, and their bytes. */
-uint64_t *tti_devices_row(const struct tti_devices *devices, int rank);
+/* Whether a says that it reaches b, which is no proof that it does. */
+bool tti_devices_says_reach(const struct tti_devices *devices, int a, int b);
+/* Whether one of the two has found out that it is not true. */
+bool tti_devices_is_refused(const struct tti_devices *devices, int a, int b);
+/* The bits of a rank in `rows`, which is devices->reach or refused, and their bytes. */
+uint64_t *tti_devices_row(const struct tti_devices *devices, uint64_t *rows, int rank);
 void tti_devices_set_reach(struct tti_devices *devices, int a, int b);
+void tti_devices_refuse(struct tti_devices *devices, int a, int b);
 size_t tti_devices_row_bytes(const struct tti_devices *devices);
 /* Whether every two of the n ranks reach each other. */
 bool tti_devices_find_all_mapped(const struct tti_devices *devices, int n);

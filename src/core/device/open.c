@@ -97,13 +97,15 @@ tutti_status tti_device_count_memory(struct tti_device *device, size_t nbytes)
 {
 	const size_t most = (size_t)tti_params()->cuda_memory;
 
-	if (most && nbytes > most - device->device_bytes)
+	const size_t now = atomic_load(&device->device_bytes);
+
+	if (most && (now > most || nbytes > most - now))
 		return tti_fail(
 			TUTTI_ENOMEM,
 			"GPU %d of rank %d: %zu bytes more than the %zu that the "
 			"communicator has would exceed TUTTI_CUDA_MEMORY, %zu: raise it, or "
 			"lower TUTTI_CUDA_SLOT or TUTTI_CUDA_SLOTS",
-			device->ordinal, device->rank, nbytes, device->device_bytes, most);
+			device->ordinal, device->rank, nbytes, now, most);
 	device->device_bytes += nbytes;
 	return TUTTI_OK;
 }

@@ -8,7 +8,6 @@
 #include "core/device/facts.h"
 #include "core/init/peer_info.h"
 #include "gpu/cuda_memory.h"
-#include "util/bitset.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"
@@ -33,8 +32,6 @@ struct trial {
 	struct tti_devices *devices;
 	struct tti_gpu_memory *own;
 	struct offer *offers; /* [n] */
-	/* [n] rows as devices->reach: whose pattern is not what it should be. */
-	uint64_t *denied;
 };
 
 static struct mark mark_of(const struct trial *trial, int from, int to)
@@ -99,6 +96,7 @@ static void refuse(const struct trial *trial, int peer, const char *what)
 	const struct tti_device_fact *own = &trial->devices->fact[trial->comm->rank];
 	const struct tti_device_fact *fact = &trial->devices->fact[peer];
 
+	tti_devices_refuse(trial->devices, trial->comm->rank, peer);
 	tti_log(TTI_LOG_WARN, TTI_CORE,
 		"GPU %d of rank %d and GPU %d of rank %d: the driver says that they reach each "
 		"other's memory, but %s; their messages go by the host. An IOMMU, or ACS of PCI "
@@ -149,81 +147,41 @@ static bool reach(const struct trial *trial, int peer)
 	return reached;
 }
 
+static tutti_status gather_rows(struct trial *trial, uint64_t *rows)
+{
+	return tti_boot_all_gather(trial->comm->boot, rows, tti_devices_row_bytes(trial->devices));
+}
+
 static tutti_status visit_all(struct trial *trial)
 {
-	struct tti_comm *comm = trial->comm;
-	const struct tti_devices *devices = trial->devices;
-	uint64_t *row = tti_devices_row(devices, comm->rank);
+	const struct tti_comm *comm = trial->comm;
+	struct tti_devices *devices = trial->devices;
 
 	for (int peer = 0; peer < comm->n; peer++)
 		if (tti_devices_near(devices, comm->rank, peer) && trial->offers[peer].is_lent &&
 		    reach(trial, peer))
-			tti_bit_set(row, (size_t)devices->place[peer]);
-	return tti_boot_all_gather(comm->boot, devices->reach, tti_devices_row_bytes(devices));
+			tti_devices_set_reach(devices, comm->rank, peer);
+	return gather_rows(trial, devices->reach);
 }
 
 /* -- Look -------------------------------------------------------------------------------- */
 
-static bool has_written(const struct trial *trial, int peer)
-{
-	const struct tti_devices *devices = trial->devices;
-	const int rank = trial->comm->rank;
-
-	return tti_devices_near(devices, rank, peer) &&
-	       tti_bit_has(tti_devices_row(devices, peer), (size_t)devices->place[rank]);
-}
-
-static uint64_t *denied_by(const struct trial *trial, int rank)
-{
-	return trial->denied + (size_t)rank * TTI_BITSET_WORDS(trial->devices->nhere);
-}
-
-/* A rank that cannot read its own memory denies all. */
-static void look(struct trial *trial)
+/* A rank that cannot read its own memory refuses all. */
+static tutti_status look_all(struct trial *trial)
 {
 	const struct tti_comm *comm = trial->comm;
 
-	for (int peer = 0; peer < comm->n; peer++) {
+	for (int peer = 0; comm->device && peer < comm->n; peer++) {
 		struct mark found = { { 0 } };
 
-		if (!has_written(trial, peer))
+		if (!tti_devices_says_reach(trial->devices, peer, comm->rank))
 			continue;
 		if (tti_gpu_read(comm->device->gpu, &found, place_in(trial->own->at, trial, peer),
-				 sizeof(found)) == TUTTI_OK &&
-		    is_mark(trial, &found, peer, comm->rank))
-			continue;
-		refuse(trial, peer, "what one writes there does not arrive");
-		tti_bit_set(denied_by(trial, comm->rank), (size_t)trial->devices->place[peer]);
+				 sizeof(found)) != TUTTI_OK ||
+		    !is_mark(trial, &found, peer, comm->rank))
+			refuse(trial, peer, "what one writes there does not arrive");
 	}
-}
-
-/* Clear the bit of who was denied. Of other hosts nobody here needs to know. */
-static void settle(struct trial *trial)
-{
-	const struct tti_devices *devices = trial->devices;
-	const int n = trial->comm->n;
-
-	for (int a = 0; a < n; a++) {
-		if (devices->first[a] != devices->first[trial->comm->rank])
-			continue;
-		for (int b = 0; b < n; b++)
-			if (tti_devices_near(devices, a, b) &&
-			    tti_bit_has(denied_by(trial, a), (size_t)devices->place[b]))
-				tti_bit_clear(tti_devices_row(devices, b),
-					      (size_t)devices->place[a]);
-	}
-}
-
-static tutti_status look_all(struct trial *trial)
-{
-	struct tti_comm *comm = trial->comm;
-
-	if (comm->device)
-		look(trial);
-	TTI_TRY(tti_boot_all_gather(comm->boot, trial->denied,
-				    tti_devices_row_bytes(trial->devices)));
-	settle(trial);
-	return TUTTI_OK;
+	return gather_rows(trial, trial->devices->refused);
 }
 
 static tutti_status run(struct trial *trial)
@@ -231,8 +189,7 @@ static tutti_status run(struct trial *trial)
 	const int n = trial->comm->n;
 
 	trial->offers = tti_calloc((size_t)n, sizeof(*trial->offers));
-	trial->denied = tti_calloc((size_t)n, tti_devices_row_bytes(trial->devices));
-	if (!trial->offers || !trial->denied)
+	if (!trial->offers)
 		return tti_fail(TUTTI_ENOMEM, "devices of %d ranks: out of memory", n);
 	TTI_TRY(lend(trial));
 	TTI_TRY(visit_all(trial));
@@ -250,6 +207,5 @@ tutti_status tti_devices_try(struct tti_comm *comm)
 	st = run(&trial);
 	tti_gpu_memory_free(trial.own);
 	tti_free(trial.offers);
-	tti_free(trial.denied);
 	return st;
 }

@@ -164,6 +164,15 @@ tutti_status tti_devices_begin(struct tti_comm *comm, const struct tti_peer_info
 
 /* -- Of children ------------------------------------------------------------------------------ */
 
+static void project_pair(struct tti_devices *to, int a, int b, const struct tti_devices *from,
+			 const int *in_root)
+{
+	if (tti_devices_reach(from, in_root[a], in_root[b]))
+		tti_devices_set_reach(to, a, b);
+	if (tti_devices_is_refused(from, in_root[a], in_root[b]))
+		tti_devices_refuse(to, a, b);
+}
+
 /* Only between ranks of the host of this one. */
 static void project_reach(struct tti_comm *comm)
 {
@@ -174,9 +183,8 @@ static void project_reach(struct tti_comm *comm)
 		if (to->first[a] != to->first[comm->rank])
 			continue;
 		for (int b = 0; b < comm->n; b++)
-			if (tti_devices_near(to, a, b) &&
-			    tti_devices_reach(from, comm->in_root[a], comm->in_root[b]))
-				tti_devices_set_reach(to, a, b);
+			if (tti_devices_near(to, a, b))
+				project_pair(to, a, b, from, comm->in_root);
 	}
 }
 
