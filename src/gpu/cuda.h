@@ -111,7 +111,8 @@ TUTTI_CHECKED tutti_status tti_gpu_memory_info(struct tti_gpu *gpu, size_t *free
 
 /* -- What is held ------------------------------------------------------------------- */
 
-/* What this process has made with these headers and not released, of all devices. */
+/* What this process has made with these headers and not released, of all devices. What a device that
+ * has failed did not release does not count. */
 struct tti_gpu_held {
 	int gpus;     /* tti_gpu_open() */
 	int memories; /* made or imported; room of tti_gpu_alloc() */

@@ -140,6 +140,16 @@ void tti_gpu_unpin(struct tti_gpu *gpu, void *host)
 
 /* -- Copies that are waited for ---------------------------------------------------- */
 
+/* Also after an error nothing is to be under way: the caller frees what is copied. */
+static int finish(const struct tti_gpu *gpu)
+{
+	const int rc = gpu->driver->call.stream_wait(gpu->stream);
+
+	if (rc)
+		(void)gpu->driver->call.stream_wait(gpu->stream);
+	return rc;
+}
+
 tutti_status tti_gpu_write(struct tti_gpu *gpu, uint64_t to, const void *host, size_t nbytes)
 {
 	const struct tti_cuda_functions *const call = &gpu->driver->call;
@@ -153,7 +163,7 @@ tutti_status tti_gpu_write(struct tti_gpu *gpu, uint64_t to, const void *host, s
 	rc = call->write(to, host, nbytes, gpu->stream);
 	if (!rc) {
 		function = "cuStreamSynchronize";
-		rc = call->stream_wait(gpu->stream);
+		rc = finish(gpu);
 	}
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
@@ -175,7 +185,7 @@ tutti_status tti_gpu_read(struct tti_gpu *gpu, void *host, uint64_t from, size_t
 	rc = call->read(host, from, nbytes, gpu->stream);
 	if (!rc) {
 		function = "cuStreamSynchronize";
-		rc = call->stream_wait(gpu->stream);
+		rc = finish(gpu);
 	}
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
@@ -197,7 +207,7 @@ tutti_status tti_gpu_zero(struct tti_gpu *gpu, uint64_t at, size_t nbytes)
 	rc = call->fill(at, 0, nbytes, gpu->stream);
 	if (!rc) {
 		function = "cuStreamSynchronize";
-		rc = call->stream_wait(gpu->stream);
+		rc = finish(gpu);
 	}
 	tti_gpu_leave(gpu, &scope);
 	if (rc)

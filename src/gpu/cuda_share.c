@@ -47,7 +47,6 @@ static void drop_map(const struct tti_gpu *gpu, uint64_t at, size_t nbytes)
 	if (rc)
 		tti_gpu_not_released(gpu, rc, "cuMemUnmap");
 	drop_range(gpu, at, nbytes);
-	tti_gpu_count(&tti_gpu_counts.maps, -1);
 }
 
 static void drop_opened(const struct tti_gpu *gpu, uint64_t at)
@@ -117,6 +116,8 @@ static void destroy(struct tti_gpu_shared *memory)
 		tti_gpu_leave(memory->gpu, &scope);
 	}
 	tti_gpu_close(memory->gpu);
+	if (memory->origin == TTI_GPU_CREATED && memory->base.at)
+		tti_gpu_count(&tti_gpu_counts.maps, -1);
 	tti_gpu_count(&tti_gpu_counts.memories, -1);
 	tti_free(memory);
 }
