@@ -188,19 +188,44 @@ TTI_DEV_FN void tti_dev_send_words(uint64_t *at, uint64_t index, uint32_t flag,
 			    tti_dev_word(unit.part[1] >> 32, flag));
 }
 
+/* Up to 16 bytes at any address. */
+TTI_DEV_FN struct tti_dev_unit tti_dev_load_bytes(const unsigned char *from, uint32_t nbytes)
+{
+	struct tti_dev_unit unit = { { 0, 0 } };
+
+	for (uint32_t i = nbytes; i-- > 0;) {
+		unit.part[1] = unit.part[1] << 8 | unit.part[0] >> 56;
+		unit.part[0] = unit.part[0] << 8 | from[i];
+	}
+	return unit;
+}
+
+TTI_DEV_FN void tti_dev_store_bytes(unsigned char *to, uint32_t nbytes, struct tti_dev_unit unit)
+{
+	for (uint32_t i = 0; i < nbytes; i++) {
+		to[i] = (unsigned char)unit.part[0];
+		unit.part[0] = unit.part[0] >> 8 | unit.part[1] << 56;
+		unit.part[1] >>= 8;
+	}
+}
+
 /* The 16 bytes of a source from 16 * index on; the last unit of a message may be shorter (nbytes),
  * and then ends with any bytes. */
 TTI_DEV_FN struct tti_dev_unit tti_dev_take(struct tti_dev_env *env, const struct tti_dev_end *src,
 					    uint64_t index, uint32_t nbytes)
 {
 	const unsigned char *from = (const unsigned char *)src->at + TTI_DEV_UNIT * index;
-	struct tti_dev_unit unit = { { 0, 0 } };
+	struct tti_dev_unit unit;
 
 	if (src->peer >= 0)
 		return tti_dev_await_words(env, (const uint64_t *)src->at, 1 + index, src->flag,
 					   src->peer);
-	for (uint32_t i = 0; i < nbytes; i++)
-		unit.part[i / 8] |= (uint64_t)from[i] << 8 * (i % 8);
+	if (nbytes < TTI_DEV_UNIT || (uintptr_t)from % 4)
+		return tti_dev_load_bytes(from, nbytes);
+	if ((uintptr_t)from % TTI_DEV_UNIT == 0)
+		tti_dev_load_16(from, unit.part);
+	else
+		tti_dev_load_4x4(from, unit.part);
 	return unit;
 }
 
@@ -209,12 +234,14 @@ TTI_DEV_FN void tti_dev_put(const struct tti_dev_end *dst, uint64_t index, uint3
 {
 	unsigned char *to = (unsigned char *)dst->at + TTI_DEV_UNIT * index;
 
-	if (dst->peer >= 0) {
+	if (dst->peer >= 0)
 		tti_dev_send_words((uint64_t *)dst->at, 1 + index, dst->flag, unit);
-		return;
-	}
-	for (uint32_t i = 0; i < nbytes; i++)
-		to[i] = (unsigned char)(unit.part[i / 8] >> 8 * (i % 8));
+	else if (nbytes < TTI_DEV_UNIT || (uintptr_t)to % 4)
+		tti_dev_store_bytes(to, nbytes, unit);
+	else if ((uintptr_t)to % TTI_DEV_UNIT == 0)
+		tti_dev_store_16(to, unit.part);
+	else
+		tti_dev_store_4x4(to, unit.part);
 }
 
 #endif

@@ -114,7 +114,7 @@ TTI_DEV_FN int tti_dev_has_come(const struct tti_dev_env *env, int32_t queue, in
 	if (!env->shared->words)
 		return tti_dev_load_acquire(TTI_DEV_AT(&env->world, uint64_t, lane->full)) >
 		       lane->seq;
-	words = TTI_DEV_AT(&env->world, uint64_t, tti_dev_words_of(lane, lane->seq % lane->nslots));
+	words = TTI_DEV_AT(&env->world, uint64_t, tti_dev_words_of(lane, tti_dev_slot_of(lane)));
 	tti_dev_load_words(words, &a, &b);
 	tti_dev_load_words(words + 2, &c, &d);
 	return a >> 32 == flag && b >> 32 == flag && c >> 32 == flag && d >> 32 == flag;

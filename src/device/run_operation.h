@@ -99,7 +99,9 @@ TTI_DEV_FN uint64_t tti_dev_input_at(const struct tti_dev_env *env, int32_t chun
 
 	if (env->shared->extents)
 		return env->shared->extents[chunk].first * (uint64_t)call->type_size + byte;
-	return (call->paired ? piece->row % call->paired : piece->row) * call->in_stride + byte;
+	if (call->paired)
+		return (uint32_t)piece->row % (uint32_t)call->paired * call->in_stride + byte;
+	return piece->row * call->in_stride + byte;
 }
 
 TTI_DEV_FN uint64_t tti_dev_output_at(const struct tti_dev_env *env, int32_t chunk,
@@ -110,7 +112,9 @@ TTI_DEV_FN uint64_t tti_dev_output_at(const struct tti_dev_env *env, int32_t chu
 
 	if (env->shared->extents)
 		return env->shared->extents[chunk].to * (uint64_t)call->type_size + byte;
-	return (call->paired ? piece->row / call->paired : piece->row) * call->out_stride + byte;
+	if (call->paired)
+		return (uint32_t)piece->row / (uint32_t)call->paired * call->out_stride + byte;
+	return piece->row * call->out_stride + byte;
 }
 
 /* The address of the piece in a place; NONE: 0. */
@@ -152,6 +156,11 @@ TTI_DEV_FN struct tti_dev_lane *tti_dev_lane_at(const struct tti_dev_env *env, i
 				 : &shared->lane[shared->lane_of[queue]];
 }
 
+TTI_DEV_FN uint64_t tti_dev_slot_of(const struct tti_dev_lane *lane)
+{
+	return lane->seq - tti_dev_divide(lane->seq, lane->nslots) * lane->nslots;
+}
+
 TTI_DEV_FN uint64_t tti_dev_words_of(const struct tti_dev_lane *lane, uint64_t slot)
 {
 	return lane->words + slot * 2 * lane->word_bytes;
@@ -163,7 +172,7 @@ TTI_DEV_FN void tti_dev_find_message(struct tti_dev_env *env, int32_t queue,
 {
 	const struct tti_dev_lane *lane = tti_dev_lane_at(env, queue);
 	const int32_t peer = env->shared->lane_of[queue] / 2;
-	const uint64_t seq = lane->seq, slot = seq % lane->nslots;
+	const uint64_t seq = lane->seq, slot = tti_dev_slot_of(lane);
 	struct tti_dev_head came;
 	uint64_t full;
 
@@ -193,7 +202,7 @@ TTI_DEV_FN void tti_dev_find_room(struct tti_dev_env *env, int32_t queue,
 {
 	struct tti_dev_lane *lane = tti_dev_lane_at(env, queue);
 	const int32_t peer = env->shared->lane_of[queue] / 2;
-	const uint64_t seq = lane->seq, slot = seq % lane->nslots;
+	const uint64_t seq = lane->seq, slot = tti_dev_slot_of(lane);
 
 	if (lane->known + lane->nslots <= seq &&
 	    !tti_dev_wait_counter(env, TTI_DEV_AT(&env->world, uint64_t, lane->freed),
