@@ -5,6 +5,7 @@
 #include "driver/driver.h"
 #include "engine/facts.h"
 #include "engine/memory.h"
+#include "engine/peers.h"
 
 int tti_driver_begin_device(CUdevice device)
 {
@@ -170,7 +171,7 @@ CUresult cuDeviceCanAccessPeer(int *out, CUdevice device, CUdevice peer)
 	if (!bad)
 		bad = tti_driver_begin_device(peer);
 	if (!bad)
-		*out = device != peer;
+		*out = device != peer && tti_cuda_peer_is_possible(device, peer);
 	return tti_driver_result(bad);
 }
 
@@ -189,7 +190,7 @@ CUresult cuDeviceGetP2PAttribute(int *out, CUdevice_P2PAttribute attribute, CUde
 	switch ((int)attribute) {
 	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
 	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-		*out = 1;
+		*out = tti_cuda_peer_is_possible(from, to);
 		return CUDA_SUCCESS;
 	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: /* 0 is the best */
 	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:

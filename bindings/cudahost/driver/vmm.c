@@ -15,10 +15,21 @@ static CUmemGenericAllocationHandle handle_of(struct tti_cuda_piece *piece)
 	return (CUmemGenericAllocationHandle)(uintptr_t)piece;
 }
 
+static int need_vmm(const char *what)
+{
+	if (tti_cuda_device_has_vmm())
+		return TTI_CUDA_OK;
+	return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+			     "%s: there is no memory apart from addresses: TUTTI_CUDAHOST_VMM is 0",
+			     what);
+}
+
 static int begin(const void *address, unsigned long long flags, const char *what)
 {
 	int bad = tti_driver_begin();
 
+	if (!bad)
+		bad = need_vmm(what);
 	if (!bad)
 		bad = tti_driver_need(address, what);
 	if (!bad && flags)
@@ -50,6 +61,8 @@ static int check_prop(const CUmemAllocationProp *prop, const char *what)
 {
 	int bad = tti_driver_begin();
 
+	if (!bad)
+		bad = need_vmm(what);
 	if (!bad)
 		bad = tti_driver_need(prop, what);
 	if (bad)
@@ -230,11 +243,13 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t nbytes)
 				     : tti_cuda_address_unmap(tti_driver_address(pointer), nbytes));
 }
 
-/* Access is of the process: what any device is allowed, all are. */
+/* Access is of the process: what any device is allowed, all are, but for pairs of devices that have
+ * none (peers.h). */
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t nbytes, const CUmemAccessDesc *wishes,
 			size_t nwishes)
 {
 	int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	uint64_t devices = 0;
 	int bad = begin(wishes, 0, __func__);
 
 	if (!bad && !nwishes)
@@ -244,6 +259,8 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t nbytes, const CUmemAccessDes
 		if (bad == TTI_CUDA_EDEVICE)
 			bad = TTI_CUDA_EINVAL;
 		access |= (int)wishes[i].flags;
+		if (!bad && wishes[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			devices |= (uint64_t)1 << wishes[i].location.id;
 	}
 	if (bad)
 		return tti_driver_result(bad);
@@ -251,7 +268,7 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t nbytes, const CUmemAccessDes
 		return tti_driver_fail(TTI_CUDA_EINVAL, "cuMemSetAccess: access 0x%x of 0, 1, 3",
 				       access);
 	return tti_driver_result(
-		tti_cuda_address_allow(tti_driver_address(pointer), nbytes, access));
+		tti_cuda_address_allow_for(tti_driver_address(pointer), nbytes, access, devices));
 }
 
 CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *location, CUdeviceptr pointer)

@@ -7,6 +7,7 @@
 #include "engine/allocation.h"
 #include "engine/device.h"
 #include "engine/held.h"
+#include "engine/peers.h"
 #include "engine/piece.h"
 
 struct region {
@@ -261,12 +262,66 @@ int tti_cuda_address_unmap(void *address, size_t nbytes)
 	return error;
 }
 
+/* Locked. Whether all of the devices may access all of the range, which is mapped. */
+static int check_peers(char *address, size_t nbytes, uint64_t devices)
+{
+	int error = 0;
+
+	for (size_t at = 0; !error && at < nbytes;) {
+		const struct tti_cuda_allocation *const self =
+			tti_cuda_allocation_find(address + at, 1);
+
+		for (int device = 0; !error && device < TTI_CUDA_DEVICES_MOST; device++)
+			if (devices >> device & 1)
+				error = tti_cuda_peer_check("cuMemSetAccess", device, self->device);
+		at += self->span.nbytes;
+	}
+	return error;
+}
+
+static bool is_lied_to(const struct tti_cuda_allocation *self, uint64_t devices)
+{
+	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++)
+		if (devices >> device & 1 && tti_cuda_peer_lies(device, self->device))
+			return !(devices >> self->device & 1); /* who has it sees what is there */
+	return false;
+}
+
+/* Locked. Other memory comes in the place of what is mapped for devices that are lied to. */
+static int lie(const struct region *region, char *address, size_t nbytes, uint64_t devices)
+{
+	int error = 0;
+
+	for (size_t at = 0; !error && at < nbytes;) {
+		struct tti_cuda_allocation *const self = tti_cuda_allocation_find(address + at, 1);
+		struct tti_cuda_file other;
+
+		if (!self->is_lie && is_lied_to(self, devices)) {
+			error = tti_cuda_file_create(TTI_CUDA_FILE_PIECE, self->device,
+						     self->span.nbytes, 0, &other);
+			if (error)
+				break;
+			error = tti_cuda_view_place(
+				&region->view, (size_t)(self->span.base - region->view.address),
+				self->span.nbytes, &other, 0);
+			tti_cuda_file_close(&other); /* its mapping stays */
+			self->is_lie = !error;
+		}
+		at += self->span.nbytes;
+	}
+	return error;
+}
+
 /* Locked. */
-static int allow(char *address, size_t nbytes, enum tti_cuda_access access)
+static int allow(char *address, size_t nbytes, enum tti_cuda_access access, uint64_t devices)
 {
 	struct region *region = NULL;
 	int error = check_mapped("cuMemSetAccess", address, nbytes, &region);
 
+	if (!error)
+		error = check_peers(address, nbytes, devices);
+	if (!error)
+		error = lie(region, address, nbytes, devices);
 	if (!error)
 		error = tti_cuda_view_allow(&region->view, (size_t)(address - region->view.address),
 					    nbytes, access);
@@ -281,6 +336,11 @@ static int allow(char *address, size_t nbytes, enum tti_cuda_access access)
 
 int tti_cuda_address_allow(void *address, size_t nbytes, int access)
 {
+	return tti_cuda_address_allow_for(address, nbytes, access, 0);
+}
+
+int tti_cuda_address_allow_for(void *address, size_t nbytes, int access, uint64_t devices)
+{
 	int error = tti_cuda_memory_begin();
 
 	if (error)
@@ -291,7 +351,7 @@ int tti_cuda_address_allow(void *address, size_t nbytes, int access)
 				     "cuMemSetAccess: %d is no access: 0 is none, 1 read, 3 both",
 				     access);
 	tti_cuda_lock_write();
-	error = allow(address, nbytes, (enum tti_cuda_access)access);
+	error = allow(address, nbytes, (enum tti_cuda_access)access, devices);
 	tti_cuda_unlock();
 	return error;
 }

@@ -42,6 +42,7 @@ struct tti_cuda_allocation {
 	struct tti_cuda_opened *opened;   /* HANDLE */
 	struct tti_cuda_piece *piece;     /* MAP */
 	enum tti_cuda_access access;      /* MAP */
+	bool is_lie;                      /* MAP: other memory is there (peers.h) */
 };
 
 /* Called before anything is kept: tti_cuda_begin(), and what fork() needs. */

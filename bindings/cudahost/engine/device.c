@@ -17,6 +17,9 @@
 
 #define TEXT 512
 
+#define SMS      8
+#define SMS_MOST 256
+
 #define BYTES_LEAST ((size_t)1 << 20)
 #define BYTES_MOST  ((size_t)1 << 50)
 
@@ -26,7 +29,10 @@ static struct {
 	size_t nbytes;
 	bool logs;
 	struct tti_cuda_pci places[TTI_CUDA_DEVICES_MOST];
-	char wrong[TEXT]; /* why there is no device; "": there are as many as were asked for */
+	struct tti_cuda_pairs refused, lying;
+	bool has_vmm;
+	int nmultiprocessors; /* of each device */
+	char wrong[TEXT];     /* why there is no device; "": there are as many as were asked for */
 } settings;
 
 /* What a job failed with first; the text is there once the error is. */
@@ -174,6 +180,35 @@ static void read_places(int count)
 			 list, wrong);
 }
 
+static void read_pairs(const char *name, int count, struct tti_cuda_pairs *out)
+{
+	const char *list = tti_cuda_setting(name);
+	char wrong[128];
+
+	if (tti_cuda_pairs_read(list, count, out, wrong, sizeof(wrong)) < 0)
+		snprintf(settings.wrong, sizeof(settings.wrong),
+			 "%s=%.200s: %s; so there is no device", name, list, wrong);
+}
+
+/* From `least` to `most`. */
+static int read_number(const char *name, int unset, int least, int most)
+{
+	const char *text = tti_cuda_setting(name);
+	char *end;
+	long value;
+
+	if (!text)
+		return unset;
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (errno == 0 && end != text && !*end && value >= least && value <= most)
+		return (int)value;
+	snprintf(settings.wrong, sizeof(settings.wrong),
+		 "%s=%.200s is not a number from %d to %d, so there is no device", name, text,
+		 least, most);
+	return unset;
+}
+
 static void read_failing(void)
 {
 	const char *value = tti_cuda_setting("TUTTI_CUDAHOST_FAIL");
@@ -193,6 +228,10 @@ static void read_settings(void)
 	settings.nbytes = read_bytes(settings.count);
 	if (settings.count > 0)
 		read_places(settings.count);
+	read_pairs("TUTTI_CUDAHOST_NO_PEER", settings.count, &settings.refused);
+	read_pairs("TUTTI_CUDAHOST_LIE", settings.count, &settings.lying);
+	settings.has_vmm = read_number("TUTTI_CUDAHOST_VMM", 1, 0, 1);
+	settings.nmultiprocessors = read_number("TUTTI_CUDAHOST_SMS", SMS, 1, SMS_MOST);
 	read_failing();
 	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++)
 		pthread_mutex_init(&failures[device].lock, NULL);
@@ -300,6 +339,30 @@ struct tti_cuda_pci tti_cuda_device_pci(int device)
 {
 	read_once();
 	return settings.places[device];
+}
+
+const struct tti_cuda_pairs *tti_cuda_device_refused(void)
+{
+	read_once();
+	return &settings.refused;
+}
+
+const struct tti_cuda_pairs *tti_cuda_device_lying(void)
+{
+	read_once();
+	return &settings.lying;
+}
+
+bool tti_cuda_device_has_vmm(void)
+{
+	read_once();
+	return settings.has_vmm;
+}
+
+int tti_cuda_device_multiprocessors(void)
+{
+	read_once();
+	return settings.nmultiprocessors;
 }
 
 size_t tti_cuda_device_bytes(void)

@@ -8,6 +8,7 @@
 #ifndef TUTTI_CUDAHOST_ENGINE_DEVICE_H
 #define TUTTI_CUDAHOST_ENGINE_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,7 +28,7 @@ enum tti_cuda_error {
 	TTI_CUDA_EFUNCTION = 98,    /* a kernel that cannot run here */
 	TTI_CUDA_ECONTEXT = 201,    /* this process has the memory already */
 	TTI_CUDA_ELIMIT = 215,      /* there is no such limit */
-	TTI_CUDA_EPEERNONE = 217,   /* a device is no peer of itself */
+	TTI_CUDA_EPEERNONE = 217,   /* two devices without access, or one and itself */
 	TTI_CUDA_EPEERON = 704,     /* peer access is on already */
 	TTI_CUDA_EPEEROFF = 705,    /* peer access is not on */
 	TTI_CUDA_EREGISTERED = 712, /* host memory is registered already */
@@ -63,6 +64,9 @@ int tti_cuda_device_set(int device);
 
 /* Bytes of memory that each device has (TUTTI_CUDAHOST_MEMORY, or the host's share of it). */
 size_t tti_cuda_device_bytes(void);
+
+/* Whether there is memory apart from addresses (TUTTI_CUDAHOST_VMM). */
+bool tti_cuda_device_has_vmm(void);
 
 /* What a job of the device failed with first, with its text; 0: none did. It stays. */
 int tti_cuda_device_failure(int device);

@@ -28,7 +28,6 @@ static const int attributes[] = {
 	[13] = 1000000,    /* kHz */
 	[14] = 512,        /* alignment of textures */
 	[15] = 1,          /* copies run beside kernels */
-	[16] = 1,          /* multiprocessors */
 	[19] = 1,          /* host memory can be mapped */
 	[31] = 1,          /* kernels run beside each other */
 	[36] = 1000000,    /* kHz of the memory */
@@ -51,8 +50,6 @@ static const int attributes[] = {
 	[97] = 49152, /* shared memory of a block, if it asks */
 	[99] = 1,     /* host memory can be registered */
 	[101] = 1,    /* the host can use managed memory */
-	[102] = 1,    /* memory and addresses apart */
-	[103] = 1,    /* file descriptors as handles */
 	[106] = 32,   /* blocks of a multiprocessor */
 	[113] = 1,    /* read-only host memory can be registered */
 	[115] = 1,    /* pools */
@@ -65,9 +62,12 @@ static const int attributes[] = {
 };
 
 enum {
+	MULTIPROCESSORS = 16,
 	BUS = 33,
 	SLOT = 34,
 	DOMAIN = 50,
+	VMM = 102,    /* memory and addresses apart */
+	VMM_FD = 103, /* file descriptors as handles */
 	LAST = (int)(sizeof(attributes) / sizeof(attributes[0])) - 1
 };
 
@@ -99,6 +99,13 @@ int tti_cuda_facts_attribute(int attribute, int device, int *out)
 	const struct tti_cuda_pci place = tti_cuda_device_pci(device);
 
 	switch (attribute) {
+	case MULTIPROCESSORS:
+		*out = tti_cuda_device_multiprocessors();
+		break;
+	case VMM:
+	case VMM_FD:
+		*out = tti_cuda_device_has_vmm();
+		break;
 	case BUS:
 		*out = (int)place.bus;
 		break;

@@ -100,6 +100,24 @@ static int check_exported(const struct tti_cuda_ipc_handle *handle,
 			     handle->pid, (unsigned long long)handle->nbytes);
 }
 
+/* The memory of the handle; other memory where devices are lied to (peers.h). */
+static int map_file(const struct tti_cuda_file *file, const struct tti_cuda_ipc_handle *handle,
+		    size_t nbytes, struct tti_cuda_view *out)
+{
+	struct tti_cuda_file other;
+	int error;
+
+	if (handle->device >= tti_cuda_device_count() ||
+	    !tti_cuda_peer_lies(tti_cuda_device_current(), handle->device))
+		return tti_cuda_view_map(file, handle->offset, nbytes, tti_cuda_file_page(), out);
+	error = tti_cuda_file_create(TTI_CUDA_FILE_PIECE, handle->device, nbytes, 0, &other);
+	if (error)
+		return error;
+	error = tti_cuda_view_map(&other, 0, nbytes, tti_cuda_file_page(), out);
+	tti_cuda_file_close(&other); /* its mapping stays */
+	return error;
+}
+
 /* `out` NULL: only see whether the memory is there still. */
 static int map(const struct tti_cuda_ipc_handle *handle, struct tti_cuda_view *out)
 {
@@ -111,7 +129,7 @@ static int map(const struct tti_cuda_ipc_handle *handle, struct tti_cuda_view *o
 		return error;
 	error = check_place(handle, &file);
 	if (!error && out)
-		error = tti_cuda_view_map(&file, handle->offset, nbytes, tti_cuda_file_page(), out);
+		error = map_file(&file, handle, nbytes, out);
 	if (!error) {
 		error = check_exported(handle, &file);
 		if (error && out)
@@ -195,6 +213,9 @@ int tti_cuda_memory_open_handle(const uint8_t bytes[64], void **out)
 		error = tti_cuda_device_check(tti_cuda_device_current());
 	if (!error)
 		error = tti_cuda_ipc_handle_read(TTI_CUDA_FILE_DEVICE, bytes, &handle);
+	if (!error && handle.device < tti_cuda_device_count())
+		error = tti_cuda_peer_check("open a handle of memory", tti_cuda_device_current(),
+					    handle.device);
 	if (!error) {
 		tti_cuda_lock_write();
 		error = open_locked(&handle, fresh, allocation, &self);

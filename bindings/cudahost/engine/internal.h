@@ -10,6 +10,7 @@
 #include "engine/device.h"
 #include "engine/graph.h"
 #include "engine/pci.h"
+#include "engine/peers.h"
 
 /* -- handles.c: what programs hold ---------------------------------------------------------- */
 
@@ -41,6 +42,11 @@ int tti_cuda_device_check(int device);
 
 /* Where a device is that there is. */
 struct tti_cuda_pci tti_cuda_device_pci(int device);
+/* What the variables of peers.h say. */
+const struct tti_cuda_pairs *tti_cuda_device_refused(void);
+const struct tti_cuda_pairs *tti_cuda_device_lying(void);
+/* TUTTI_CUDAHOST_SMS. */
+int tti_cuda_device_multiprocessors(void);
 
 /* Run a job; what it fails with becomes the device's failure, if that has none. */
 int tti_cuda_job_run(int device, const struct tti_cuda_job *job);

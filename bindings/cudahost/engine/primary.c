@@ -8,6 +8,7 @@
 
 #include "engine/device.h"
 #include "engine/held.h"
+#include "engine/peers.h"
 
 #define STACK_MOST   (512u << 10) /* bytes of local memory of a thread */
 #define PRINTF_LEAST ((size_t)512 << 10)
@@ -199,7 +200,7 @@ static int check_peer(int device, int peer, int of_itself)
 	if (device >= 0 && device < n && device == peer)
 		return tti_cuda_fail(of_itself, "device %d is no peer of itself", device);
 	if (device >= 0 && device < n && peer >= 0 && peer < n)
-		return TTI_CUDA_OK;
+		return tti_cuda_peer_check("peer access", device, peer);
 	return tti_cuda_fail(TTI_CUDA_EDEVICE,
 			     "peer access of device %d to device %d: two devices of 0..%d", device,
 			     peer, n - 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices: which there are, which a thread uses, and what programs set of them. */
 #include "engine/facts.h"
+#include "engine/peers.h"
 #include "engine/primary.h"
 #include "runtime/runtime.h"
 
@@ -284,7 +285,7 @@ int tti_cudaDeviceCanAccessPeer(int *out, int device, int peer)
 		return error;
 	if (!out)
 		return tti_cudart_null("cudaDeviceCanAccessPeer", "answer");
-	*out = device != peer;
+	*out = device != peer && tti_cuda_peer_is_possible(device, peer);
 	return 0;
 }
 
@@ -329,6 +330,6 @@ int tti_cudaDeviceGetP2PAttribute(int *out, int attribute, int device, int peer)
 				     "cudaDeviceGetP2PAttribute(): there is no attribute %d: 1 to "
 				     "%d",
 				     attribute, n);
-	*out = values[attribute - 1];
+	*out = values[attribute - 1] && tti_cuda_peer_is_possible(device, peer);
 	return 0;
 }
