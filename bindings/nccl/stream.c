@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams of CUDA. cudaLaunchHostFunc() of the CUDA runtime that the process has says when the turn
- * of Tutti's work has come. In Tutti's own runtime that function does the work. In others one
+/* Streams of CUDA. Kernels of ranks with devices are launched in them by Tutti itself. For all else
+ * cudaLaunchHostFunc() of the CUDA runtime that the process has says when the turn of Tutti's work
+ * has come. In Tutti's own runtime that function does the work. In others one
  * thread may call the functions of all streams, so the function only notes the turn, and the stream
  * is held until the work is done. If the process has no runtime, there are no streams but the
  * default ones, on which calls are made at once. */
@@ -15,6 +16,7 @@ struct tti_nccl_stream {
 	struct tti_nccl_stream *next;
 	cudaStream_t stream;              /* never TTI_NCCL_LEGACY, which is NULL, too */
 	int device;                       /* of the communicator that used it first */
+	bool has_kernels;                 /* as the communicators that use it */
 	pthread_t thread;                 /* TTI_NCCL_PER_THREAD: whose it is */
 	struct tti_nccl_counter *counter; /* NULL: the runtime is Tutti's */
 	tutti_stream_t over;
@@ -53,6 +55,18 @@ static int push(void *queue, tutti_queue_fn fn, void *arg)
 	return pushed.is_made ? 0 : pushed.error;
 }
 
+/* The queue is the stream itself. What the host does there is for a runtime whose host functions may
+ * wait for each other: Tutti's. */
+static int push_beside_kernels(void *queue, tutti_queue_fn fn, void *arg)
+{
+	const int error = tti_nccl_launch()((cudaStream_t)queue, fn, arg);
+
+	if (error)
+		tti_nccl_thread()->trouble =
+			(struct tti_nccl_trouble){ "cudaLaunchHostFunc", error, false };
+	return error;
+}
+
 static void release(void *queue)
 {
 	const struct tti_nccl_stream *stream = queue;
@@ -68,9 +82,10 @@ static bool is_default(cudaStream_t stream)
 }
 
 /* Each device has a default stream of its own. */
-static bool is_same(const struct tti_nccl_stream *entry, cudaStream_t stream, int device)
+static bool is_same(const struct tti_nccl_stream *entry, cudaStream_t stream, const ncclComm_t comm)
 {
-	return entry->stream == stream && (!is_default(stream) || entry->device == device) &&
+	return entry->stream == stream && entry->has_kernels == comm->has_kernels &&
+	       (!is_default(stream) || entry->device == comm->device) &&
 	       (stream != TTI_NCCL_PER_THREAD || pthread_equal(entry->thread, pthread_self()));
 }
 
@@ -87,19 +102,25 @@ static ncclResult_t create(ncclComm_t comm, cudaStream_t stream, struct tti_nccl
 	struct tti_nccl_stream *entry = calloc(1, sizeof(*entry));
 	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
 	ncclResult_t result = ncclSuccess;
+	void *queue = entry;
 
 	if (!entry)
 		return tti_nccl_fail(comm, ncclSystemError, "a stream: out of memory");
+	ops.push = push;
 	entry->stream = stream;
 	entry->device = comm->device;
+	entry->has_kernels = comm->has_kernels;
 	entry->thread = pthread_self();
-	ops.push = push;
-	if (tti_nccl_has_gpus()) {
+	if (comm->has_kernels) {
+		queue = stream;
+		ops.cuda = 1;
+		ops.push = tti_nccl_can_hold() ? push_beside_kernels : NULL;
+	} else if (tti_nccl_has_gpus()) {
 		ops.release = release;
 		result = tti_nccl_counter_take(comm, &entry->counter);
 	}
 	if (result == ncclSuccess)
-		result = tti_nccl_report(comm, tutti_stream_wrap(&entry->over, &ops, entry));
+		result = tti_nccl_report(comm, tutti_stream_wrap(&entry->over, &ops, queue));
 	/* A program waits by functions of CUDA, which Tutti does not see. */
 	if (result == ncclSuccess)
 		result = tti_nccl_report(comm, tutti_stream_add_waiters(entry->over, 1));
@@ -120,7 +141,7 @@ static ncclResult_t take(struct tti_nccl_lent *lent, cudaStream_t stream)
 
 	pthread_mutex_lock(&table.lock);
 	entry = table.first;
-	while (entry && !is_same(entry, stream, lent->comm->device))
+	while (entry && !is_same(entry, stream, lent->comm))
 		entry = entry->next;
 	if (!entry)
 		result = create(lent->comm, stream, &entry);
@@ -163,7 +184,7 @@ static ncclResult_t lend(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *o
 	ncclResult_t result;
 
 	for (lent = comm->streams; lent; lent = lent->next)
-		if (is_same(lent->stream, stream, comm->device)) {
+		if (is_same(lent->stream, stream, comm)) {
 			*out = lent->stream->over;
 			return ncclSuccess;
 		}
@@ -187,7 +208,7 @@ ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stre
 	ncclResult_t result;
 
 	*out = NULL;
-	if (!tti_nccl_launch()) {
+	if (!tti_nccl_launch() && !comm->has_kernels) {
 		if (is_default(stream))
 			return ncclSuccess;
 		if (!tti_nccl_find_runtime())
