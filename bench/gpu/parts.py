@@ -51,5 +51,5 @@ def make(options):
         Part("nccl", "the same by NVIDIA's libnccl.so.2, and by Tutti's", 3, nccl),
         Part("sanitizer", "compute-sanitizer over every kernel", 4, sanitizer),
         Part("soak", "random calls, all results compared", (soak + 30) / 60,
-             [Step("soak", ["tutti_ranks", "4", "soak", str(soak), *small], soak + 60)]),
+             [Step("soak", ["tutti_soak", str(soak), "4", *small], soak + 60)]),
     ]
