@@ -98,7 +98,7 @@ def pack(build, to, with_kernels=True):
         copy(path, to)
     tutti = build / "lib" / "tutti"
     copy(build / "src" / "libtutti.so.0", libraries)
-    for path in filter(pathlib.Path.exists, (build / "src" / "tutti" / name for name in (OF_GPU, OF_HOST))):
+    for path in filter(pathlib.Path.exists, (tutti / name for name in (OF_GPU, OF_HOST))):
         copy(path, libraries / "tutti")
     if (tutti / "nccl" / "libnccl.so.2").exists():
         copy(tutti / "nccl" / "libnccl.so.2", libraries / "tutti" / "nccl")
