@@ -188,18 +188,23 @@ static void drop_unread(struct flattening *f, struct tti_dev_operation *op)
 	}
 }
 
+/* Arrays of nothing may be NULL. */
+static void put(void *to, const int32_t *from, int32_t count)
+{
+	if (count > 0)
+		memcpy(to, from, (size_t)count * sizeof(*from));
+}
+
 static void put_queues(const struct flattening *f, struct tti_dev_program *out)
 {
 	const struct tti_compiled *from = f->from;
+	int32_t *lane_of = at(out, out->lane_of);
 
 	for (int32_t i = 0; i < from->nqueues; i++)
-		((int32_t *)at(out, out->lane_of))[i] =
-			2 * from->queue[i].peer + (from->queue[i].is_send != 0);
-	memcpy(at(out, out->queue_of), from->queue_of,
-	       (size_t)count_messages(from) * sizeof(*from->queue_of));
+		lane_of[i] = 2 * from->queue[i].peer + (from->queue[i].is_send != 0);
+	put(at(out, out->queue_of), from->queue_of, count_messages(from));
 	if (from->is_memory)
-		memcpy(at(out, out->peer_of), from->peer_of,
-		       (size_t)count_peers(from) * sizeof(*from->peer_of));
+		put(at(out, out->peer_of), from->peer_of, count_peers(from));
 }
 
 /* Of a list of sends and receives, whose operations keep their numbers. */
@@ -207,15 +212,14 @@ static void put_order(const struct flattening *f, struct tti_dev_program *out)
 {
 	const struct tti_compiled *from = f->from;
 	int32_t *pred_of = at(out, out->pred_of), *pred = at(out, out->pred), first = 0;
+	struct tti_queue *queue = at(out, out->queues);
 
-	memcpy(at(out, out->queues), from->queue, (size_t)from->nqueues * sizeof(*from->queue));
-	for (int32_t i = 0; i < from->nqueues; i++)
-		memcpy((int32_t *)at(out, out->queued) + from->queue[i].first,
-		       from->queued + from->queue[i].first,
-		       (size_t)from->queue[i].n * sizeof(*from->queued));
-	if (from->nlocal)
-		memcpy(at(out, out->local), from->local,
-		       (size_t)from->nlocal * sizeof(*from->local));
+	for (int32_t i = 0; i < from->nqueues; i++) {
+		queue[i] = from->queue[i];
+		put((int32_t *)at(out, out->queued) + queue[i].first, from->queued + queue[i].first,
+		    queue[i].n);
+	}
+	put(at(out, out->local), from->local, from->nlocal);
 	for (int32_t i = 0; i < from->nopers; i++) {
 		pred_of[i] = first;
 		first += from->oper[i].npred;
