@@ -6,16 +6,23 @@
 
 ncclResult_t pncclMemAlloc(void **out, size_t nbytes)
 {
-	const ncclResult_t result = tti_nccl_report(NULL, tutti_mem_alloc(out, nbytes, NULL));
+	const bool of_device = out && nbytes > 0 && tti_nccl_has_kernels();
+	ncclResult_t result = ncclSuccess;
 	const char *function;
 	int error;
 
-	if (result != ncclSuccess || nbytes == 0)
-		return result;
-	error = tti_nccl_adopt(*out, nbytes, &function);
+	if (of_device) {
+		error = tti_nccl_device_alloc(out, nbytes, &function);
+	} else {
+		result = tti_nccl_report(NULL, tutti_mem_alloc(out, nbytes, NULL));
+		if (result != ncclSuccess || nbytes == 0)
+			return result;
+		error = tti_nccl_adopt(*out, nbytes, &function);
+	}
 	if (error == 0)
 		return ncclSuccess;
-	(void)tti_nccl_report(NULL, tutti_mem_free(*out, NULL));
+	if (!of_device)
+		(void)tti_nccl_report(NULL, tutti_mem_free(*out, NULL));
 	*out = NULL;
 	return tti_nccl_fail(NULL, ncclUnhandledCudaError,
 			     "%s gave error %d for %zu bytes of ncclMemAlloc()", function, error,
@@ -25,6 +32,12 @@ ALSO_NAMED(ncclMemAlloc);
 
 ncclResult_t pncclMemFree(void *memory)
 {
+	int error = 0;
+
+	if (memory && tti_nccl_device_free(memory, &error))
+		return error ? tti_nccl_fail(NULL, ncclUnhandledCudaError,
+					     "cudaFree() gave error %d for %p", error, memory)
+			     : ncclSuccess;
 	tti_nccl_disown(memory);
 	return tti_nccl_report(NULL, tutti_mem_free(memory, NULL));
 }
