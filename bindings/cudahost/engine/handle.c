@@ -107,8 +107,7 @@ static int map_file(const struct tti_cuda_file *file, const struct tti_cuda_ipc_
 	struct tti_cuda_file other;
 	int error;
 
-	if (handle->device >= tti_cuda_device_count() ||
-	    !tti_cuda_peer_lies(tti_cuda_device_current(), handle->device))
+	if (!tti_cuda_peer_lies(tti_cuda_device_current(), handle->device))
 		return tti_cuda_view_map(file, handle->offset, nbytes, tti_cuda_file_page(), out);
 	error = tti_cuda_file_create(TTI_CUDA_FILE_PIECE, handle->device, nbytes, 0, &other);
 	if (error)
@@ -213,7 +212,7 @@ int tti_cuda_memory_open_handle(const uint8_t bytes[64], void **out)
 		error = tti_cuda_device_check(tti_cuda_device_current());
 	if (!error)
 		error = tti_cuda_ipc_handle_read(TTI_CUDA_FILE_DEVICE, bytes, &handle);
-	if (!error && handle.device < tti_cuda_device_count())
+	if (!error)
 		error = tti_cuda_peer_check("open a handle of memory", tti_cuda_device_current(),
 					    handle.device);
 	if (!error) {

@@ -40,9 +40,15 @@ int tti_cuda_pairs_read(const char *list, int count, struct tti_cuda_pairs *out,
 	return 0;
 }
 
+/* `owner` may be what another process says. */
+static bool has(const struct tti_cuda_pairs *pairs, int device, int owner)
+{
+	return owner >= 0 && owner < TTI_CUDA_DEVICES_MOST && pairs->of[device] >> owner & 1;
+}
+
 bool tti_cuda_peer_is_possible(int device, int owner)
 {
-	return !(tti_cuda_device_refused()->of[device] >> owner & 1);
+	return !has(tti_cuda_device_refused(), device, owner);
 }
 
 int tti_cuda_peer_check(const char *what, int device, int owner)
@@ -57,5 +63,5 @@ int tti_cuda_peer_check(const char *what, int device, int owner)
 
 bool tti_cuda_peer_lies(int device, int owner)
 {
-	return tti_cuda_device_lying()->of[device] >> owner & 1;
+	return has(tti_cuda_device_lying(), device, owner);
 }

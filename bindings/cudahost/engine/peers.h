@@ -24,7 +24,8 @@ int tti_cuda_pairs_read(const char *list, int count, struct tti_cuda_pairs *out,
 
 #pragma GCC visibility push(default)
 
-/* Whether `device` may access memory of `owner`. Devices are there; each may access its own. */
+/* Whether `device`, which is there, may access memory of `owner`, which may be any number of another
+ * process. Each may access its own. */
 bool tti_cuda_peer_is_possible(int device, int owner);
 
 #pragma GCC visibility pop
