@@ -38,6 +38,20 @@ V_INLINE v_c128 v_canon_c128(v_c128 x)
 	X(c64, v_c64)  \
 	X(c128, v_c128)
 
+#ifdef __CUDACC__
+#define X(name, vector)                                        \
+	V_INLINE vector load_##name(const unsigned char *p)    \
+	{                                                      \
+		vector x;                                      \
+                                                               \
+		memcpy(&x, p, sizeof(x));                      \
+		return x;                                      \
+	}                                                      \
+	V_INLINE void store_##name(unsigned char *p, vector x) \
+	{                                                      \
+		memcpy(p, &x, sizeof(x));                      \
+	}
+#else
 #define X(name, vector)                                                      \
 	typedef vector name##_at_any __attribute__((aligned(1), may_alias)); \
 	V_INLINE vector load_##name(const unsigned char *p)                  \
@@ -48,6 +62,7 @@ V_INLINE v_c128 v_canon_c128(v_c128 x)
 	{                                                                    \
 		*(name##_at_any *)p = x;                                     \
 	}
+#endif
 K_PLAIN_MAP(X)
 #undef X
 
