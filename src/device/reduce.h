@@ -7,7 +7,7 @@
  *
  * Owner: none. Threads: all of a block alike. */
 
-#include "device/env.h"
+#include "device/access.h"
 
 #ifndef __CUDACC__
 #include "reduce/reduce.h"

@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
-#include <string.h>
 #include <time.h>
 
 /* A block of threads of the host. */
@@ -135,38 +134,6 @@ TTI_DEV_FN void tti_dev_store_words(uint64_t *at, uint64_t first, uint64_t secon
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(first),
 		     "l"(second)
 		     : "memory");
-}
-
-/* 16 bytes of user data, or of a slot: at a multiple of 16, or of 4. */
-TTI_DEV_FN void tti_dev_load_16(const void *from, uint64_t *to)
-{
-	const ulonglong2 value = *(const ulonglong2 *)from;
-
-	to[0] = value.x;
-	to[1] = value.y;
-}
-
-TTI_DEV_FN void tti_dev_store_16(void *to, const uint64_t *from)
-{
-	*(ulonglong2 *)to = make_ulonglong2(from[0], from[1]);
-}
-
-TTI_DEV_FN void tti_dev_load_4x4(const void *from, uint64_t *to)
-{
-	const uint32_t *at = (const uint32_t *)from;
-
-	to[0] = at[0] | (uint64_t)at[1] << 32;
-	to[1] = at[2] | (uint64_t)at[3] << 32;
-}
-
-TTI_DEV_FN void tti_dev_store_4x4(void *to, const uint64_t *from)
-{
-	uint32_t *at = (uint32_t *)to;
-
-	at[0] = (uint32_t)from[0];
-	at[1] = (uint32_t)(from[0] >> 32);
-	at[2] = (uint32_t)from[1];
-	at[3] = (uint32_t)(from[1] >> 32);
 }
 
 /* Of memory of the block. */
@@ -305,26 +272,6 @@ TTI_DEV_FN void tti_dev_store_words(uint64_t *at, uint64_t first, uint64_t secon
 {
 	__atomic_store_n(at, first, __ATOMIC_RELAXED);
 	__atomic_store_n(at + 1, second, __ATOMIC_RELAXED);
-}
-
-TTI_DEV_FN void tti_dev_load_16(const void *from, uint64_t *to)
-{
-	memcpy(to, from, 16);
-}
-
-TTI_DEV_FN void tti_dev_store_16(void *to, const uint64_t *from)
-{
-	memcpy(to, from, 16);
-}
-
-TTI_DEV_FN void tti_dev_load_4x4(const void *from, uint64_t *to)
-{
-	memcpy(to, from, 16);
-}
-
-TTI_DEV_FN void tti_dev_store_4x4(void *to, const uint64_t *from)
-{
-	memcpy(to, from, 16);
 }
 
 TTI_DEV_FN uint32_t tti_dev_load_shared(const uint32_t *at)
