@@ -182,7 +182,7 @@ void tti_proxy_count(const struct tti_dev_program *program, const struct tti_dev
 		     int32_t nrounds, uint64_t *messages)
 {
 	const unsigned char *base = (const unsigned char *)program;
-	const struct tti_operation *op = (const void *)(base + program->operations);
+	const struct tti_dev_operation *op = (const void *)(base + program->operations);
 	const int32_t *queue_of = (const void *)(base + program->queue_of);
 
 	memset(messages, 0, (size_t)program->nqueues * sizeof(*messages));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/call/args.h"
+#include "core/call/call.h"
 #include "core/call/counts.h"
 #include "core/comm.h"
 #include "core/device/flight.h"
@@ -20,13 +21,15 @@ void tti_transfers_release(struct tti_transfers *transfers)
 	tti_vec_release(&transfers->steps);
 }
 
-/* Bytes of the messages of a transfer: both its ranks work them out. */
-static size_t piece_bytes(const struct tti_comm *comm, int peer, size_t nbytes)
+/* Bytes of the messages of a transfer: both its ranks work them out. `args`: of the call. */
+static size_t piece_bytes(const struct tti_comm *comm, const struct tti_args *args, int peer,
+			  size_t nbytes)
 {
 	const struct tti_devices *devices = comm->devices;
 	size_t lanes, piece;
 
-	if (!devices || (devices->fact[comm->rank].ordinal < 0 && devices->fact[peer].ordinal < 0))
+	if (!devices || args->part_of ||
+	    (devices->fact[comm->rank].ordinal < 0 && devices->fact[peer].ordinal < 0))
 		return tti_piece_bytes(&comm->engine, peer, nbytes);
 	lanes = (size_t)devices->shape.nblocks * devices->shape.slot_bytes;
 	if (peer == comm->rank || tti_devices_reach(devices, comm->rank, peer))
@@ -35,8 +38,8 @@ static size_t piece_bytes(const struct tti_comm *comm, int peer, size_t nbytes)
 	return piece < lanes ? piece : lanes;
 }
 
-static void make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t data, size_t nbytes,
-		 uint64_t tag, struct tti_transfer *out)
+static void make(const struct tti_comm *comm, const struct tti_args *args, bool is_send, int peer,
+		 uintptr_t data, size_t nbytes, uint64_t tag, struct tti_transfer *out)
 {
 	*out = (struct tti_transfer){
 		.step = { .kind = is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV, .peer = peer },
@@ -44,7 +47,7 @@ static void make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t 
 		.extent = { .first = data,
 			    .to = data,
 			    .count = nbytes,
-			    .slice = piece_bytes(comm, peer, nbytes),
+			    .slice = piece_bytes(comm, args, peer, nbytes),
 			    .tag = tag },
 	};
 }
@@ -52,7 +55,7 @@ static void make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t 
 void tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args, uintptr_t data,
 		     struct tti_transfer *out)
 {
-	make(comm, args->is_send, args->root, data, args->count * tutti_type_size(args->type),
+	make(comm, args, args->is_send, args->root, data, args->count * tutti_type_size(args->type),
 	     tti_signature_transfer(args), out);
 }
 
@@ -132,7 +135,7 @@ static tutti_status find(struct tti_comm *comm, struct tti_executable **out)
 }
 
 /* Start the whole list at once; transfers of a peer in one direction keep their order. */
-static tutti_status start(struct tti_comm *comm, struct tti_job *job)
+static tutti_status start(struct tti_comm *comm, bool on_device, struct tti_job *job)
 {
 	const struct tti_reducer reducer = { 0 };
 	struct tti_layout layout = {
@@ -151,21 +154,56 @@ static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 		layout.has_rndv |= extent->rndv.reach != TTI_REACH_SLOTS;
 		comm->extents.at[transfer->step.chunk] = *extent;
 	}
-	if (comm->device)
+	if (on_device)
 		return tti_flight_start(comm, job, executable, &layout, NULL, 1, 0);
 	return tti_job_program(job, &comm->engine, executable, &layout, &reducer, 1, 0);
+}
+
+/* A kernel has no lanes to its own rank: what the rank sends to itself is copied. The first send goes
+ * to the first receive, and so on. */
+static tutti_status copy_own(struct tti_comm *comm)
+{
+	struct tti_transfer *list = comm->transfers.list.at;
+	const size_t n = comm->transfers.list.n;
+	size_t kept = 0, k = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].step.peer != comm->rank || list[i].step.kind != TTI_TRANSFER_SEND)
+			continue;
+		/* The group has as many receives. */
+		while (list[k].step.peer != comm->rank || list[k].step.kind != TTI_TRANSFER_RECV)
+			k++;
+		if (list[i].extent.tag != list[k].extent.tag)
+			return tti_fail(TUTTI_EMISMATCH,
+					"a send and its receive differ: rank %d sends itself %zu "
+					"bytes and receives %zu, or of another type",
+					comm->rank, list[i].extent.count, list[k].extent.count);
+		list[i].step.kind = TTI_TRANSFER_COPY;
+		list[i].extent.to = list[k].extent.to;
+		list[i].extent.slice = list[i].extent.count ? list[i].extent.count : 1;
+		k++;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (list[i].step.peer != comm->rank || list[i].step.kind == TTI_TRANSFER_COPY)
+			list[kept++] = list[i];
+	comm->transfers.list.n = kept;
+	return TUTTI_OK;
 }
 
 tutti_status tti_transfers_start(struct tti_comm *comm, const struct tti_args *args, int n,
 				 struct tti_job *job)
 {
+	const bool on_device = tti_call_is_on_device(comm, args);
+
 	TTI_TRY(begin(comm, (size_t)n));
 	for (int i = 0; i < n; i++, comm->transfers.list.n++)
 		tti_transfer_of(comm, &args[i],
 				(uintptr_t)(args[i].is_send ? args[i].send : args[i].recv),
 				next(comm));
+	if (on_device)
+		TTI_TRY(copy_own(comm));
 	TTI_TRY(offer(comm, false));
-	return start(comm, job);
+	return start(comm, on_device, job);
 }
 
 /* The type and count of a send whose only message has that tag; false: there is none. */
@@ -222,7 +260,7 @@ static bool find_pair(const struct tti_comm *comm, const struct tti_args *args, 
 
 	if (!tti_pair_range(comm, args, peer, is_send, &range))
 		return false;
-	make(comm, is_send, peer, buffer + range.first * size, range.count * size,
+	make(comm, args, is_send, peer, buffer + range.first * size, range.count * size,
 	     tag_of(args, sign, range.count * size), out);
 	return true;
 }
@@ -265,7 +303,7 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 		comm->transfers.list.n++;
 	}
 	add_own(comm, args);
-	return start(comm, job);
+	return start(comm, tti_call_is_on_device(comm, args), job);
 }
 
 void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, int peer, char *buf,

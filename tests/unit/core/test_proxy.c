@@ -278,7 +278,7 @@ static void messages_are_those_of_the_operations(void **state)
 {
 	static struct {
 		struct tti_dev_program program;
-		struct tti_operation op[3];
+		struct tti_dev_operation op[3];
 		int32_t queue_of[5];
 	} flat = {
 		.program = { .noperations = 3, .nqueues = 3 },
