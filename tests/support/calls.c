@@ -227,8 +227,8 @@ static void leave_out(struct scene *s)
 	const bool leaves = call->seed >> 4 & 1;
 	const bool gathers = op->reduces || op->gets_all;
 
-	s->pass_send = s->send;
-	s->pass_recv = s->recv;
+	s->pass_send = s->send + s->caller->shift;
+	s->pass_recv = s->recv + s->caller->shift;
 	if (call->coll == TUTTI_HANDOFF) {
 		size_t first, count;
 
@@ -333,7 +333,7 @@ static tutti_status call_send_recv(const struct scene *s, tutti_stream_t stream)
 	const int to = neighbour(call, c->rank, call->root, c->n);
 	const int from = neighbour(call, c->rank, -call->root, c->n);
 
-	return tutti_send_recv(s->send, to < 0 ? 0 : s->view.send_counts[to], to, s->recv,
+	return tutti_send_recv(s->pass_send, to < 0 ? 0 : s->view.send_counts[to], to, s->pass_recv,
 			       from < 0 ? 0 : s->view.recv_counts[from], from, call->type, c->comm,
 			       stream);
 }

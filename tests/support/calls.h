@@ -56,6 +56,8 @@ struct caller {
 	/* Where buffers are; NULL: the caller's own, as long as it must be. */
 	char *memory;
 	size_t room;
+	/* From there to the addresses that the library gets: of memory of a GPU. */
+	ptrdiff_t shift;
 	/* Counts the ranks that came to a barrier, if it is shared by all of them. */
 	_Atomic long *came;
 
@@ -63,7 +65,7 @@ struct caller {
 	size_t own_room;
 	long barriers;
 	struct scene *scene;
-	tutti_stream_t stream;
+	tutti_stream_t stream; /* NULL: one of its own, once one is needed */
 	struct numbers *numbers;
 };
 

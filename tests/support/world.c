@@ -62,7 +62,9 @@ static void *member_thread(void *self)
 	config.algo = world->algo;
 	config.timeout_ms = world->timeout_ms;
 	config.reproducible = world->reproducible;
-	if (world->sockets)
+	if (world->devices)
+		config.device = world->devices[member->rank];
+	if (world->sockets || world->devices)
 		ok = CHECK_OK(tutti_comm_init_rank_config(&member->comm, world->n, member->id,
 							  member->rank, &config));
 	/* What a rank does wrong on purpose is not to end the init of one that is still in it. */
@@ -80,7 +82,7 @@ static bool prepare(const struct world *world, struct member *members)
 	tutti_comm_t *comms;
 	bool ok;
 
-	if (world->sockets)
+	if (world->sockets || world->devices)
 		return CHECK_OK(tutti_get_unique_id(&members[0].id));
 	comms = calloc((size_t)world->n, sizeof(*comms));
 	config.transport = world->transport;

@@ -18,6 +18,7 @@ struct world {
 	bool sockets;          /* a real bootstrap over loopback       */
 	int timeout_ms;
 	int reproducible;
+	const int *devices; /* [n]: the GPU of each rank, -1: none; NULL: no rank has one */
 };
 
 /* What each rank does. */
