@@ -219,7 +219,7 @@ K_INLINE void K(wide)(tutti_op op, bool scales, const struct tti_dev_env *env,
 	const struct K(turn)
 		turn = { .width = 16, .ahead = K_AHEAD, .vecs = K_VECS, .natural = true };
 
-	K(loop)(op, scales, env, pass, 0, tti_dev_wide_bytes(pass), turn);
+	K(loop)((int32_t)op, scales, env, pass, 0, tti_dev_wide_bytes(pass), turn);
 }
 
 /* What is not by 16 bytes, by elements. */
