@@ -53,6 +53,9 @@ tutti_status tti_gpu_stream_wait(struct tti_gpu *gpu, void *stream)
 
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
 	rc = gpu->driver->call.stream_wait(stream);
+	/* It may have told an error of another call, and not waited (cuda_memory.c). */
+	if (rc)
+		(void)gpu->driver->call.stream_wait(stream);
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, "cuStreamSynchronize", "waiting for a stream");

@@ -73,14 +73,17 @@ static size_t memory_bytes(const struct tti_device *device)
 static tutti_status install(struct tti_device *device, int peer, const struct tti_dev_lane *pair)
 {
 	const size_t nbytes = 2 * sizeof(*pair), row = nbytes * (size_t)device->n;
+	tutti_status st = TUTTI_OK, waited;
 
-	for (uint32_t block = 0; block < device->shape.nblocks; block++)
-		TTI_TRY(tti_gpu_copy(
+	for (uint32_t block = 0; block < device->shape.nblocks && st == TUTTI_OK; block++)
+		st = tti_gpu_copy(
 			device->gpu, device->lanes_at + block * row + (size_t)peer * nbytes,
-			(uint64_t)(uintptr_t)&pair[2 * (size_t)block], nbytes, device->stream));
-	TTI_TRY(tti_gpu_stream_wait(device->gpu, device->stream));
-	device->peers[peer].is_connected = true;
-	return TUTTI_OK;
+			(uint64_t)(uintptr_t)&pair[2 * (size_t)block], nbytes, device->stream);
+	/* Until then they read `pair`. */
+	waited = tti_gpu_stream_wait(device->gpu, device->stream);
+	st = st != TUTTI_OK ? st : waited;
+	device->peers[peer].is_connected = st == TUTTI_OK;
+	return st;
 }
 
 /* own, other: as the kernel reaches the memory of the two ends. */
