@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every call of the driver fails in turn, while communicators of ranks with GPUs are made, get lanes and
+ * end: an error with a text, and nothing is left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "engine/held.h"
+#include "engine/host_abi.h"
+#include "gpu/cuda.h"
+#include "ranks.h"
+
+#define OUT_OF_MEMORY 2
+#define UNKNOWN       999
+
+struct host {
+	void (*held)(struct tti_cuda_held *out);
+	uint64_t (*calls)(void);
+	void (*let_fail)(uint64_t skipped, uint64_t n, int error);
+};
+
+static struct host host;
+static tutti_status connected[RANKS_MOST];
+
+static void *symbol(struct tti_gpu_driver *driver, const char *name)
+{
+	void *found = tti_gpu_driver_symbol(driver, name);
+
+	assert_non_null(found);
+	return found;
+}
+
+static void find_host(void)
+{
+	struct tti_gpu_driver *driver;
+	void *found;
+
+	assert_int_equal(tti_gpu_driver(&driver), TUTTI_OK);
+	found = symbol(driver, "tti_cuda_held");
+	memcpy(&host.held, &found, sizeof(found));
+	found = symbol(driver, "tti_cuda_calls");
+	memcpy(&host.calls, &found, sizeof(found));
+	found = symbol(driver, "tti_cuda_fail_calls");
+	memcpy(&host.let_fail, &found, sizeof(found));
+}
+
+/* What a process keeps once it has had a device: kernels, which are loaded once, and what the driver
+ * has open. */
+static struct tti_cuda_held kept;
+
+static void assert_nothing_held(uint64_t failed)
+{
+	struct tti_cuda_held held;
+
+	ranks_assert_nothing_held();
+	host.held(&held);
+#define X(name)                                                                               \
+	if (held.name != kept.name)                                                           \
+		fail_msg("call %llu failed: %llu " #name " held", (unsigned long long)failed, \
+			 (unsigned long long)held.name);
+	TTI_CUDA_HELD_MAP(X)
+#undef X
+}
+
+static void connect_one(tutti_comm_t comm, int rank)
+{
+	connected[rank] = ranks_connect(ranks_inside(comm));
+	if (connected[rank] != TUTTI_OK)
+		assert_true(strlen(tutti_last_error(NULL)) > 0);
+}
+
+/* What came of it: whether a rank had an error. */
+static bool live(int n, const int *devices)
+{
+	struct ranks ranks;
+	bool failed;
+
+	ranks_make(&ranks, n, devices, true);
+	failed = ranks.status[0] != TUTTI_OK;
+	for (int rank = 0; rank < n; rank++)
+		assert_true(ranks.status[rank] == TUTTI_OK || strlen(ranks.text[rank]) > 0);
+	if (!failed) {
+		ranks_do(&ranks, connect_one);
+		for (int rank = 0; rank < n; rank++)
+			failed |= connected[rank] != TUTTI_OK;
+	}
+	ranks_end(&ranks);
+	return failed;
+}
+
+static void fail_each(int n, const int *devices, int error)
+{
+	int nfailed = 0;
+
+	assert_false(live(n, devices));
+	host.held(&kept);
+	for (uint64_t skipped = 0;; skipped++) {
+		const uint64_t before = host.calls();
+
+		host.let_fail(skipped, 1, error);
+		nfailed += live(n, devices);
+		host.let_fail(0, 0, 0);
+		assert_nothing_held(skipped);
+		/* The call that was to fail did not come. */
+		if (host.calls() - before <= skipped)
+			break;
+	}
+	/* What is released is tried again, and what is only asked has another way. */
+	print_message("%d ranks, error %d: %d lives had an error\n", n, error, nfailed);
+	assert_true(nfailed > 20);
+}
+
+static void one_rank(void **state)
+{
+	static const int devices[] = { 1 };
+
+	(void)state;
+	fail_each(1, devices, UNKNOWN);
+	assert_false(live(1, devices));
+}
+
+static void two_ranks_of_one_gpu(void **state)
+{
+	static const int devices[] = { 0, 0 };
+
+	(void)state;
+	fail_each(2, devices, OUT_OF_MEMORY);
+	assert_false(live(2, devices));
+}
+
+static void ranks_of_two_gpus(void **state)
+{
+	static const int devices[] = { 0, 1 };
+
+	(void)state;
+	fail_each(2, devices, UNKNOWN);
+	assert_false(live(2, devices));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_rank),
+		cmocka_unit_test(two_ranks_of_one_gpu),
+		cmocka_unit_test(ranks_of_two_gpus),
+	};
+
+	find_host();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
