@@ -157,8 +157,7 @@ tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited, const
 /* Without a thread, those of the program's queue run the work. */
 static bool has_thread(const struct tutti_stream *stream)
 {
-	return !stream->is_cuda ? !stream->push || stream->release
-				: stream->push && stream->release;
+	return stream->release || (!stream->push && !stream->is_cuda);
 }
 
 static void note(struct failure *failure, tutti_status status)
@@ -198,16 +197,32 @@ static void count_off(struct tutti_stream *stream, bool is_awaited)
 		pthread_cond_broadcast(&stream->done);
 }
 
-/* Its turn in the queue of CUDA has come, so kernels that were launched there before have ended.
- * Wait until their communicators have noticed that, too. */
+/* From now on this thread waits for queued work. Takes the lock. */
+static void begin_waiting(struct tutti_stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->nwaiting++;
+	atomic_fetch_add(&stream->awaited->inside, 1);
+}
+
+static void end_waiting(struct tutti_stream *stream)
+{
+	stream->nwaiting--;
+	atomic_fetch_sub(&stream->awaited->inside, 1);
+	if (atomic_load(&stream->is_destroyed))
+		pthread_cond_broadcast(&stream->done);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+/* Kernels before it in a queue of CUDA have ended: wait until their communicators know that. */
 static void await_launched(struct tutti_stream *stream, const struct tti_stream_item *item)
 {
 	if (!stream->is_cuda)
 		return;
-	pthread_mutex_lock(&stream->lock);
+	begin_waiting(stream);
 	while (stream->outcome->nlanded < item->nlaunched)
 		pthread_cond_wait(&stream->done, &stream->lock);
-	pthread_mutex_unlock(&stream->lock);
+	end_waiting(stream);
 }
 
 /* Run the work that is due. Takes the lock and keeps it: once it is released the stream may end. */
@@ -344,26 +359,11 @@ tutti_status tti_stream_launch(tutti_stream_t stream, struct tti_flight_stream *
 {
 	TTI_TRY(check_alive(stream));
 	*to = (struct tti_flight_stream){ .cuda = stream->queue };
-	*told = (struct tti_flight_told){ begins, landed, stream, &stream->awaited->now };
+	*told = (struct tti_flight_told){ begins, landed, stream, &stream->awaited->inside };
 	return TUTTI_OK;
 }
 
 /* -- Waiting -------------------------------------------------------------------- */
-
-/* From now on this thread waits for queued work. Takes the lock. */
-static void begin_waiting(struct tutti_stream *stream)
-{
-	pthread_mutex_lock(&stream->lock);
-	stream->nwaiting++;
-}
-
-static void end_waiting(struct tutti_stream *stream)
-{
-	stream->nwaiting--;
-	if (atomic_load(&stream->is_destroyed))
-		pthread_cond_broadcast(&stream->done);
-	pthread_mutex_unlock(&stream->lock);
-}
 
 tutti_status tti_awaited_wait(struct tti_awaited *awaited, const _Atomic bool *pending, bool stops)
 {

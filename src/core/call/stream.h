@@ -45,6 +45,7 @@ TUTTI_CHECKED tutti_status tti_stream_launch(tutti_stream_t stream, struct tti_f
  * thread may spin in their place. It outlives the stream for threads that wait for an item. */
 struct tti_awaited {
 	_Atomic int now, users;
+	_Atomic int inside; /* of those and other threads: how many wait in the library */
 	pthread_mutex_t lock;
 	tutti_stream_t stream; /* NULL: it has ended. Under the lock */
 };

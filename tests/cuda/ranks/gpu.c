@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "gpu/cuda_memory.h"
 #include "gpu/cuda_stream.h"
@@ -69,20 +72,129 @@ void gpu_free(struct gpu_buffer *buffer)
 	tti_gpu_close(buffer->gpu);
 }
 
-void *gpu_stream(struct gpu_buffer *buffer)
-{
-	void *stream;
+/* -- Streams ------------------------------------------------------------------------------ */
 
-	must(tti_gpu_stream_create(buffer->gpu, false, &stream));
-	return stream;
+/* Any device of the driver can put a function into any stream. */
+static struct tti_gpu *some_gpu;
+static pthread_once_t some_gpu_once = PTHREAD_ONCE_INIT;
+
+static void open_some_gpu(void)
+{
+	must(tti_gpu_open(0, &some_gpu));
 }
 
-void gpu_stream_wait(struct gpu_buffer *buffer, void *stream)
+static int push(void *queue, tutti_queue_fn fn, void *arg)
 {
-	must(tti_gpu_stream_wait(buffer->gpu, stream));
+	(void)pthread_once(&some_gpu_once, open_some_gpu);
+	return tti_gpu_call(some_gpu, fn, arg, queue) == TUTTI_OK ? 0 : 1;
 }
 
-void gpu_stream_free(struct gpu_buffer *buffer, void *stream)
+void gpu_stream_open(struct gpu_stream *out, const struct gpu_buffer *buffer)
 {
-	tti_gpu_stream_destroy(buffer->gpu, stream);
+	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
+
+	out->gpu = buffer->gpu;
+	ops.cuda = 1;
+	ops.push = push;
+	must(tti_gpu_stream_create(out->gpu, false, &out->cuda));
+	must(tutti_stream_wrap(&out->tutti, &ops, out->cuda));
+}
+
+void gpu_stream_wait(const struct gpu_stream *stream)
+{
+	must(tti_gpu_stream_wait(stream->gpu, stream->cuda));
+}
+
+tutti_status gpu_stream_close(struct gpu_stream *stream)
+{
+	const tutti_status st = tutti_stream_destroy(stream->tutti);
+
+	tti_gpu_stream_destroy(stream->gpu, stream->cuda);
+	return st;
+}
+
+static void hold(void *arg)
+{
+	const struct timespec nap = { .tv_nsec = 100 * 1000 };
+
+	while (!atomic_load((const _Atomic bool *)arg))
+		nanosleep(&nap, NULL);
+}
+
+void gpu_stream_hold(const struct gpu_stream *stream, _Atomic bool *open)
+{
+	must(tti_gpu_call(stream->gpu, hold, open, stream->cuda));
+}
+
+void gpu_stream_join(const struct gpu_stream *first, const struct gpu_stream *second)
+{
+	void *event;
+
+	must(tti_gpu_event_create(first->gpu, &event));
+	must(tti_gpu_event_record(first->gpu, event, first->cuda));
+	must(tti_gpu_event_await(second->gpu, event, second->cuda));
+	tti_gpu_event_destroy(first->gpu, event);
+}
+
+/* -- Graphs, by CUDA's own functions ------------------------------------------------------ */
+
+static void *symbol_of(const struct gpu_stream *stream, const char *name)
+{
+	void *symbol = tti_gpu_driver_symbol(tti_gpu_driver_of(stream->gpu), name);
+
+	if (!symbol)
+		abort();
+	return symbol;
+}
+
+static void check(int error)
+{
+	if (error == 0)
+		return;
+	fprintf(stderr, "error %d of CUDA\n", error);
+	abort();
+}
+
+void gpu_capture_begin(const struct gpu_stream *stream)
+{
+	int (*begin)(void *stream, int mode);
+	void *const symbol = symbol_of(stream, "cuStreamBeginCapture_v2");
+
+	memcpy(&begin, &symbol, sizeof(begin));
+	check(begin(stream->cuda, 1)); /* ranks are threads: what others do is not looked at */
+}
+
+void *gpu_capture_end(const struct gpu_stream *stream)
+{
+	int (*end)(void *stream, void **graph), (*destroy)(void *graph);
+	int (*instantiate)(void **exec, void *graph, unsigned long long flags);
+	void *symbol = symbol_of(stream, "cuStreamEndCapture"), *graph, *exec;
+
+	memcpy(&end, &symbol, sizeof(end));
+	symbol = symbol_of(stream, "cuGraphInstantiateWithFlags");
+	memcpy(&instantiate, &symbol, sizeof(instantiate));
+	symbol = symbol_of(stream, "cuGraphDestroy");
+	memcpy(&destroy, &symbol, sizeof(destroy));
+	check(end(stream->cuda, &graph));
+	check(instantiate(&exec, graph, 0));
+	check(destroy(graph));
+	return exec;
+}
+
+void gpu_graph_launch(void *graph, const struct gpu_stream *stream)
+{
+	int (*launch)(void *exec, void *stream);
+	void *const symbol = symbol_of(stream, "cuGraphLaunch");
+
+	memcpy(&launch, &symbol, sizeof(launch));
+	check(launch(graph, stream->cuda));
+}
+
+void gpu_graph_free(void *graph, const struct gpu_stream *stream)
+{
+	int (*destroy)(void *exec);
+	void *const symbol = symbol_of(stream, "cuGraphExecDestroy");
+
+	memcpy(&destroy, &symbol, sizeof(destroy));
+	check(destroy(graph));
 }

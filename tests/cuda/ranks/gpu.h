@@ -8,10 +8,12 @@
  *
  * Owner: the test, gpu_free(). Threads: any. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "gpu/cuda.h"
+#include "tutti/tutti.h"
 
 struct gpu_buffer {
 	struct tti_gpu *gpu; /* NULL: of the host */
@@ -26,9 +28,28 @@ void gpu_alloc(struct gpu_buffer *out, int device, size_t nbytes);
 void gpu_alloc_pinned(struct gpu_buffer *out, int device, size_t nbytes);
 void gpu_free(struct gpu_buffer *buffer);
 
-/* A stream of a device, and what the program waits for there. */
-void *gpu_stream(struct gpu_buffer *buffer);
-void gpu_stream_wait(struct gpu_buffer *buffer, void *stream);
-void gpu_stream_free(struct gpu_buffer *buffer, void *stream);
+/* A stream of the buffer's device, which is wrapped. */
+struct gpu_stream {
+	struct tti_gpu *gpu;
+	void *cuda;
+	tutti_stream_t tutti;
+};
+
+void gpu_stream_open(struct gpu_stream *out, const struct gpu_buffer *buffer);
+/* As the program waits: by CUDA alone. */
+void gpu_stream_wait(const struct gpu_stream *stream);
+/* The status of the stream of Tutti's. */
+tutti_status gpu_stream_close(struct gpu_stream *stream);
+/* Nothing behind this in the stream begins before *open. */
+void gpu_stream_hold(const struct gpu_stream *stream, _Atomic bool *open);
+
+/* What is put into the stream between begin and end is a graph; what captured streams wait for and
+ * are waited for by is, too. */
+void gpu_capture_begin(const struct gpu_stream *stream);
+void *gpu_capture_end(const struct gpu_stream *stream);
+void gpu_graph_launch(void *graph, const struct gpu_stream *stream);
+void gpu_graph_free(void *graph, const struct gpu_stream *stream);
+/* The second stream waits for the first. */
+void gpu_stream_join(const struct gpu_stream *first, const struct gpu_stream *second);
 
 #endif
