@@ -61,7 +61,7 @@ TTI_DEV_FN int tti_dev_run_sync(struct tti_dev_env *env, const struct tti_dev_op
 				int opens, uint32_t *refused)
 {
 	struct tti_dev_head own;
-	struct tti_dev_end end;
+	struct tti_dev_end end = { 0, 0, 0 };
 
 	own.tag = env->shared->call->tag;
 	own.nbytes = opens ? sizeof(struct tti_dev_buffers) : 0;

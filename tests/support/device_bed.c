@@ -7,6 +7,7 @@
 
 #include "device/lanes.h"
 #include "support/device_memory.h"
+#include "support/device_turns.h"
 #include "support/sanitizer.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -17,7 +18,6 @@
 #define DEADLINE_MS (SANITIZED ? 300000 : 60000)
 /* How often the launches are looked after. */
 #define WATCH_NS    (2 * TTI_NS_PER_MS)
-#define BLOCKS_MAX  TTI_DEV_BLOCKS_MAX
 
 static void must(tutti_status st)
 {
@@ -297,8 +297,11 @@ struct run {
 	struct device_bed *bed;
 	const struct tti_dev_call *call;
 	int ncalls;
+	void (*watch)(void *self, struct device_bed *bed);
+	void *self;
+	int64_t begun;
 	int left; /* launches that run */
-	bool failed;
+	bool failed, is_late;
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 };
@@ -307,6 +310,7 @@ struct run {
 struct group {
 	struct run *run;
 	int first, n;
+	int at; /* its next call, in turns */
 	pthread_t thread;
 };
 
@@ -330,26 +334,27 @@ static enum tti_dev_result result_of(const struct device_bed *bed, int rank,
 	return *done >> 8 == call->done_value ? (enum tti_dev_result)(*done & 0xff) : TTI_DEV_RUNS;
 }
 
-/* One launch; whether all its ranks have done their calls. */
-static bool launch(const struct group *group, int at)
+/* A launch of a group's calls number `at`. */
+static void prepare(const struct group *group, int at, struct tti_dev_launch *out)
 {
-	struct device_bed *bed = group->run->bed;
-	const struct device_config *config = &bed->config;
-	const struct tti_dev_call *call = &group->run->call[at * config->n + group->first];
-	const struct tti_dev_host host = {
-		.nthreads = config->nthreads,
-		.view = config->is_guarded ? device_memory_view : NULL,
-		.traffic = &bed->traffic,
-	};
-	struct tti_dev_launch launch = {
+	const struct device_bed *bed = group->run->bed;
+	const struct tti_dev_call *call = &group->run->call[at * bed->config.n + group->first];
+
+	*out = (struct tti_dev_launch){
 		.ncalls = (uint32_t)group->n,
-		.nblocks = config->nblocks,
+		.nblocks = bed->config.nblocks,
 		.noperands = (uint32_t)bed->noperands,
 	};
+	memcpy(out->call, call, (size_t)group->n * sizeof(*call));
+}
+
+/* That launch has ended; whether all its ranks have done their calls. */
+static bool has_done(const struct group *group, int at)
+{
+	struct device_bed *bed = group->run->bed;
+	const struct tti_dev_call *call = &group->run->call[at * bed->config.n + group->first];
 	bool done = true;
 
-	memcpy(launch.call, call, (size_t)group->n * sizeof(*call));
-	must((config->run ? config->run : tti_dev_host_run)(&launch, &host));
 	for (int i = 0; i < group->n; i++) {
 		bed->result[group->first + i] = result_of(bed, group->first + i, &call[i]);
 		done &= bed->result[group->first + i] == TTI_DEV_DONE;
@@ -357,14 +362,28 @@ static bool launch(const struct group *group, int at)
 	return done;
 }
 
+static struct tti_dev_host host_of(struct device_bed *bed)
+{
+	return (struct tti_dev_host){
+		.nthreads = bed->config.nthreads,
+		.view = bed->config.is_guarded ? device_memory_view : NULL,
+		.traffic = &bed->traffic,
+	};
+}
+
 static void *run_group(void *self)
 {
 	struct group *group = self;
 	struct run *run = group->run;
+	const struct tti_dev_host host = host_of(run->bed);
+	struct tti_dev_launch launch;
 	bool done = true;
 
-	for (int at = 0; at < run->ncalls && done; at++)
-		done = launch(group, at);
+	for (int at = 0; at < run->ncalls && done; at++) {
+		prepare(group, at, &launch);
+		must(tti_dev_host_run(&launch, &host));
+		done = has_done(group, at);
+	}
 	pthread_mutex_lock(&run->lock);
 	run->left--;
 	run->failed |= !done;
@@ -381,37 +400,71 @@ static bool has_report(const struct device_bed *bed)
 	return false;
 }
 
-/* Until all launches have ended; false: the deadline has passed first. */
-static bool wait_for_all(struct run *run, void (*watch)(void *self, struct device_bed *bed),
-			 void *self)
+/* Look after what runs. */
+static void look_after(struct run *run)
 {
 	const int64_t most_ms =
 		run->bed->config.deadline_ms ? run->bed->config.deadline_ms : DEADLINE_MS;
-	const int64_t begun = tti_now_ns();
-	bool in_time = true;
+	const int64_t ran_ms = (tti_now_ns() - run->begun) / TTI_NS_PER_MS;
 
+	if (run->failed || has_report(run->bed))
+		stop_all(run->bed);
+	if (run->watch)
+		run->watch(run->self, run->bed);
+	if (ran_ms > most_ms && !run->is_late) {
+		device_bed_print(run->bed, stderr);
+		run->is_late = true;
+		stop_all(run->bed);
+	}
+	if (ran_ms > most_ms + DEADLINE_MS) {
+		fprintf(stderr, "blocks do not end that were stopped\n");
+		device_bed_print(run->bed, stderr);
+		abort();
+	}
+}
+
+static void run_on_threads(struct run *run, struct group *group, int ngroups)
+{
+	run->left = ngroups;
+	for (int i = 0; i < ngroups; i++)
+		must(tti_thread_start(&group[i].thread, "launch", run_group, &group[i]));
 	pthread_mutex_lock(&run->lock);
 	while (run->left > 0) {
-		const int64_t waited_ms = (tti_now_ns() - begun) / TTI_NS_PER_MS;
-
 		tti_cond_wait_until(&run->ended, &run->lock, tti_now_ns() + WATCH_NS);
-		if (run->failed || has_report(run->bed))
-			stop_all(run->bed);
-		if (watch)
-			watch(self, run->bed);
-		if (waited_ms > most_ms && in_time) {
-			device_bed_print(run->bed, stderr);
-			in_time = false;
-			stop_all(run->bed);
-		}
-		if (waited_ms > most_ms + DEADLINE_MS) {
-			fprintf(stderr, "blocks do not end that were stopped\n");
-			device_bed_print(run->bed, stderr);
-			abort();
-		}
+		look_after(run);
 	}
 	pthread_mutex_unlock(&run->lock);
-	return in_time;
+	for (int i = 0; i < ngroups; i++)
+		pthread_join(group[i].thread, NULL);
+}
+
+/* -- In turns -------------------------------------------------------------------------------- */
+
+static bool next_launch(void *self, int line, struct tti_dev_launch *out)
+{
+	struct group *group = (struct group *)self + line;
+
+	if (group->at > 0 && !has_done(group, group->at - 1))
+		group->run->failed = true;
+	if (group->run->failed || group->at == group->run->ncalls)
+		return false;
+	prepare(group, group->at++, out);
+	return true;
+}
+
+static void nobody_goes_on(void *self)
+{
+	look_after(((struct group *)self)->run);
+}
+
+static void run_in_turns(struct run *run, struct group *group, int ngroups)
+{
+	const struct device_turns turns = {
+		.nlines = ngroups, .next = next_launch, .idle = nobody_goes_on, .self = group
+	};
+	const struct tti_dev_host host = host_of(run->bed);
+
+	device_turns_run(&turns, &host);
 }
 
 enum device_end device_run_watched(struct device_bed *bed, const struct tti_dev_call *call,
@@ -419,27 +472,31 @@ enum device_end device_run_watched(struct device_bed *bed, const struct tti_dev_
 				   void *self)
 {
 	const int most = bed->config.per_launch ? bed->config.per_launch : TTI_DEV_CALLS_MAX;
-	struct run run = { .bed = bed, .call = call, .ncalls = ncalls };
+	struct run run = { .bed = bed,
+			   .call = call,
+			   .ncalls = ncalls,
+			   .begun = tti_now_ns(),
+			   .watch = watch,
+			   .self = self };
 	struct group group[DEVICE_RANKS];
 	int ngroups = 0;
-	bool in_time;
 
 	pthread_mutex_init(&run.lock, NULL);
 	tti_cond_init(&run.ended);
-	for (int first = 0; first < bed->config.n; first += most, ngroups++) {
-		const int left = bed->config.n - first;
-
-		group[ngroups] = (struct group){ &run, first, left < most ? left : most, 0 };
+	for (int first = 0, n; first < bed->config.n; first += n) {
+		n = bed->config.n - first < most ? bed->config.n - first : most;
+		if (bed->config.missing > first && bed->config.missing < first + n)
+			n = bed->config.missing - first;
+		if (bed->config.missing == first && first > 0)
+			n = 1;
+		else
+			group[ngroups++] = (struct group){ .run = &run, .first = first, .n = n };
 	}
-	run.left = ngroups;
-	for (int i = 0; i < ngroups; i++)
-		must(tti_thread_start(&group[i].thread, "launch", run_group, &group[i]));
-	in_time = wait_for_all(&run, watch, self);
-	for (int i = 0; i < ngroups; i++)
-		pthread_join(group[i].thread, NULL);
+	(bed->config.in_turns && DEVICE_TURNS ? run_in_turns : run_on_threads)(&run, group,
+									       ngroups);
 	pthread_cond_destroy(&run.ended);
 	pthread_mutex_destroy(&run.lock);
-	return !in_time ? DEVICE_STUCK : run.failed ? DEVICE_ENDED : DEVICE_DONE;
+	return run.is_late ? DEVICE_STUCK : run.failed ? DEVICE_ENDED : DEVICE_DONE;
 }
 
 enum device_end device_run(struct device_bed *bed, const struct tti_dev_call *call, int ncalls)

@@ -6,6 +6,8 @@
  * (device/host_run.h), with lanes between all of them. Ranks run in launches of some of them, and
  * each launch is on a thread of its own.
  *
+ * Or all launches run on the thread that calls, in turns (device_turns.h).
+ *
  * Memory of a GPU is either of the heap, so that ASan sees what is touched past an end, or it is
  * guarded: at the addresses that kernels are given there is nothing to read, and what lies between
  * two allocations is looked at in the end.
@@ -25,10 +27,6 @@
 
 #define DEVICE_RANKS 33 /* at most */
 
-/* What runs a launch; tti_dev_host_run() if nothing is said. */
-typedef tutti_status (*device_run_fn)(const struct tti_dev_launch *launch,
-				      const struct tti_dev_host *host);
-
 struct device_config {
 	int n;
 	uint32_t nblocks, nthreads; /* of a rank, of a block */
@@ -36,9 +34,10 @@ struct device_config {
 	uint32_t slot_bytes; /* data of a message; device_slot_bytes() says what a call needs */
 	bool words;          /* calls go by words */
 	bool is_guarded;
-	uint64_t carried; /* messages that every lane has carried before */
-	int per_launch;   /* ranks; 0: as many as there can be */
-	device_run_fn run;
+	uint64_t carried;    /* messages that every lane has carried before */
+	int per_launch;      /* ranks; 0: as many as there can be */
+	bool in_turns;       /* all threads are stacks of one (device_turns.h) */
+	int missing;         /* a rank that never comes, > 0; 0: all come */
 	int64_t deadline_ms; /* after which a call that runs is stuck; 0: long enough for any */
 };
 

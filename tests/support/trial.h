@@ -28,6 +28,7 @@ struct trial_config {
 	/* 1 and up: call `at` has the type and the operator of trial_pair(pair + at); 0: each its
 	 * own. */
 	int pair;
+	size_t most_blocks; /* of a call; 0: many */
 	/* No operator of the user's is drawn, and inputs are any bits. So what comes out of a
 	 * reduction depends on the order, and is what the engine makes of it. */
 	bool has_any_bits;

@@ -10,6 +10,8 @@
 #define GUARD_BYTE 0x5a
 /* An output before it is written. */
 #define EMPTY_BYTE 0xee
+/* Of a call, at most. */
+#define BLOCKS     40
 
 static uint64_t draw(uint64_t *random, uint64_t n)
 {
@@ -93,9 +95,11 @@ static void give_pair(const struct trial *trial, struct trial_call *call)
 		call->op = TUTTI_SUM;
 }
 
-/* From nothing to about 20 blocks; of long ones fewer. */
-static size_t draw_count(size_t slice, uint64_t *random)
+/* From nothing to `most` blocks; of long ones fewer. */
+static size_t draw_count(size_t slice, size_t most, uint64_t *random)
 {
+	if (slice >= 2048 && most < BLOCKS)
+		return draw(random, 300);
 	if (slice >= 2048)
 		return draw(random, draw(random, 6) ? 300 : slice + slice / 3);
 	switch (draw(random, 6)) {
@@ -104,9 +108,9 @@ static size_t draw_count(size_t slice, uint64_t *random)
 	case 1:
 		return 1 + draw(random, slice);
 	case 2:
-		return slice * (1 + draw(random, 6));
+		return slice * (1 + draw(random, most < 6 ? most : 6));
 	default:
-		return draw(random, slice * (1 + draw(random, 40)) + 1);
+		return draw(random, slice * (1 + draw(random, most)) + 1);
 	}
 }
 
@@ -154,7 +158,11 @@ static void draw_call(const struct trial *trial, struct trial_call *call, uint64
 	if (trial->config.algo->needs_memory)
 		call->slice_bytes = block_of_memory(trial);
 	call->count =
-		coll == TUTTI_BARRIER ? 0 : draw_count(call->slice_bytes / size * parts, random);
+		coll == TUTTI_BARRIER
+			? 0
+			: draw_count(call->slice_bytes / size * parts,
+				     trial->config.most_blocks ? trial->config.most_blocks : BLOCKS,
+				     random);
 	if (coll == TUTTI_ALL_TO_ALL)
 		call->count /= (size_t)trial->config.n;
 	call->chunk_count =
