@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check matrix benches bench bench-net bench-overlap plan-table install clean format
+.PHONY: all check matrix device-matrix benches bench bench-net bench-overlap plan-table install clean format
 
 # What is installed, made with what scripts/setup installs. Tests and benchmarks need more:
 # who asks for them has it installed.
@@ -22,6 +22,13 @@ matrix: all
 	cmake -B $(BUILD) -DTUTTI_TESTS=ON
 	cmake --build --preset release --target world_matrix
 	TEST_CASES=all $(BUILD)/tests/world_matrix
+
+# Every algorithm by device programs; the check runs a sample of them.
+device-matrix: all
+	scripts/setup check
+	cmake -B $(BUILD) -DTUTTI_TESTS=ON
+	cmake --build --preset release --target unit_device_matrix
+	TEST_CASES=all $(BUILD)/tests/unit_device_matrix
 
 benches: all
 	scripts/setup bench
