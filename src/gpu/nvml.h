@@ -49,6 +49,8 @@ struct tti_nvml_gpu {
 	bool fabric_ready;
 	uint64_t mem_bytes;
 	bool mig; /* cut into instances: no access between GPUs */
+	/* The driver keeps it ready while no program uses it: 1, 0; -1: not said. */
+	int persistent;
 };
 
 struct tti_nvml;

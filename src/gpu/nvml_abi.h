@@ -135,6 +135,7 @@ enum {
 	X(false, int, max_width, nvmlDeviceGetMaxPcieLinkWidth, (tti_nvml_dev dev, unsigned *out)) \
 	X(false, int, mig, nvmlDeviceGetMigMode,                                                   \
 	  (tti_nvml_dev dev, unsigned *now_out, unsigned *pending_out))                            \
+	X(false, int, persistence, nvmlDeviceGetPersistenceMode, (tti_nvml_dev dev, int *on_out))  \
 	X(false, int, fields, nvmlDeviceGetFieldValues,                                            \
 	  (tti_nvml_dev dev, int n, struct tti_nvml_field *fields))                                \
 	X(false, int, link_state, nvmlDeviceGetNvLinkState,                                        \

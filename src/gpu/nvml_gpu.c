@@ -217,6 +217,7 @@ static void ask_rest(const struct tti_nvml *nvml, tti_nvml_dev dev, struct tti_n
 {
 	struct tti_nvml_memory memory = { .total = 0 };
 	unsigned mig = 0, pending;
+	int persistent = 0;
 
 	if (!nvml->call.name || nvml->call.name(dev, out->name, sizeof(out->name)))
 		out->name[0] = '\0';
@@ -228,6 +229,9 @@ static void ask_rest(const struct tti_nvml *nvml, tti_nvml_dev dev, struct tti_n
 		out->mem_bytes = memory.total;
 	if (nvml->call.mig && nvml->call.mig(dev, &mig, &pending) == TTI_NVML_SUCCESS)
 		out->mig = mig != 0;
+	out->persistent = -1;
+	if (nvml->call.persistence && nvml->call.persistence(dev, &persistent) == TTI_NVML_SUCCESS)
+		out->persistent = persistent != 0;
 	out->pci_gen = get_number(nvml->call.gen, dev);
 	out->pci_width = get_number(nvml->call.width, dev);
 	out->max_pci_gen = get_number(nvml->call.max_gen, dev);

@@ -6,7 +6,7 @@
  *     init 9                       what nvmlInit_v2() returns
  *     driver 535.104.05
  *     gpu 00000000:07:00.0 sm=80 gen=4/1 width=16/16 gib=80 name=A100
- *             mig, lost, handle=RC, c2c=COUNTxMBPS, fabric=UUID/CLIQUE/STATE/RC
+ *             mig, lost, persistent=0|1, handle=RC, c2c=COUNTxMBPS, fabric=UUID/CLIQUE/STATE/RC
  *     link 0-1 switch 00000000:C5:00.0 [down|sleep] [nop2p]      of the GPU above
  *     nop2p 0 1 3                  GPU 0 may not access 1's memory: status 3
  *
@@ -33,7 +33,8 @@ struct fake_gpu {
 	char busid[32], name[64];
 	int sm, handle_rc;
 	unsigned max_gen, gen, max_width, width, gib;
-	bool mig, lost;
+	bool mig, lost, says_persistent;
+	unsigned persistent;
 	unsigned c2c_links, c2c_mbps;
 	unsigned char cluster[TTI_NVML_UUID_BYTES];
 	unsigned clique, fabric_state, fabric_rc;
@@ -71,6 +72,8 @@ static void read_gpu(char *rest)
 			gpu->mig = true;
 		else if (!strcmp(word, "lost"))
 			gpu->lost = true;
+		else if (sscanf(word, "persistent=%u", &gpu->persistent) == 1)
+			gpu->says_persistent = true;
 		else if (!strncmp(word, "fabric=", 7))
 			read_fabric(gpu, word + 7);
 		else if (sscanf(word, "sm=%d", &gpu->sm) != 1 &&
@@ -324,6 +327,12 @@ int nvmlDeviceGetMigMode(tti_nvml_dev dev, unsigned *now_out, unsigned *pending_
 {
 	*now_out = *pending_out = of(dev)->mig;
 	return TTI_NVML_SUCCESS;
+}
+
+int nvmlDeviceGetPersistenceMode(tti_nvml_dev dev, int *on_out)
+{
+	*on_out = (int)of(dev)->persistent;
+	return of(dev)->says_persistent ? TTI_NVML_SUCCESS : TTI_NVML_NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetNvLinkRemoteDeviceType(tti_nvml_dev dev, unsigned link, int *out)

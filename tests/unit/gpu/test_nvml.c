@@ -114,6 +114,7 @@ static void dgx_a100(void **state)
 	assert_int_equal(gpu.c2c_links, 0);
 	assert_string_equal(gpu.fabric_uuid, "");
 	assert_false(gpu.mig);
+	assert_int_equal(gpu.persistent, -1);
 	assert_true(tti_nvml_p2p(nvml, 0, 7, &why));
 	assert_string_equal(why, "");
 	assert_int_equal(tti_nvml_gpu(nvml, 8, &gpu), TUTTI_EINVAL);
@@ -198,6 +199,7 @@ static void trouble_is_told(void **state)
 
 	gpu = ask(nvml, 3);
 	assert_true(gpu.mig);
+	assert_int_equal(gpu.persistent, 1);
 	assert_false(tti_nvml_p2p(nvml, 0, 3, &why));
 	assert_string_equal(why, "they hang on different I/O hubs");
 	assert_false(tti_nvml_p2p(nvml, 3, 0, &why));
