@@ -498,6 +498,16 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_fit(const tutti_tune_sample *sam
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_keep(const char *path, const char *text,
 						     char **path_out);
 
+/* -- GPUs --------------------------------------------------------------------------- */
+
+/* Say what a program with GPUs finds on a machine, as `tutti doctor` does: CUDA's driver, Tutti's
+ * kernels, each device, which of them reach each other's memory, and settings of the system that
+ * are in the way; each with what follows and what to do. `sysfs_root`: a captured machine; NULL: this
+ * one, or that of TUTTI_SYSFS_ROOT. `flags`: TUTTI_TOPO_COLOR. *nfindings_out is the number of
+ * warnings and errors; a machine without a GPU has none. TUTTI_EINVAL: sysfs_root is no machine. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_doctor(const char *sysfs_root, int json, unsigned flags,
+						  char **out, int *nfindings_out);
+
 #ifdef __cplusplus
 }
 #endif
