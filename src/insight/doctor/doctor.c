@@ -50,7 +50,9 @@ static tutti_status examine(struct tti_doctor *doctor)
 	if ((!doctor->sysfs.captured || tti_params()->nvml_lib) &&
 	    tti_nvml_open(&doctor->nvml, &why) != TUTTI_OK)
 		tti_doctor_add(doctor, TTI_HEALTH_ERROR, "NVML", "", "", "%s", tti_error_text());
-	return tti_doctor_driver(doctor);
+	TTI_TRY(tti_doctor_find_cards(doctor));
+	TTI_TRY(tti_doctor_driver(doctor));
+	return tti_doctor_system(doctor);
 }
 
 static void release(struct tti_doctor *doctor)
