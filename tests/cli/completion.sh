@@ -59,7 +59,7 @@ touch "$tmp/machine.xml"
 completes()
 {
 	complete=$tmp/$1
-	offers 'tutti ' perf ping run show topo paths plan tune env version completion
+	offers 'tutti ' perf ping run show topo paths plan tune doctor env version completion
 	offers 'tutti pl' plan
 	offers 'tutti topo ' lint diff gather merge
 	offers 'tutti topo lint --' --xml --color --json --help

@@ -6,7 +6,7 @@
 
 expect 0 "$TUTTI" --help
 cp "$tmp/out" "$tmp/verbs"
-for verb in perf ping run show topo paths plan tune env version; do
+for verb in perf ping run show topo paths plan tune doctor env version; do
 	grep -Eq "^  $verb +[a-z]" "$tmp/verbs" || fail "--help does not list $verb"
 	for option in --help -h; do
 		expect 0 "$TUTTI" "$verb" $option
@@ -17,7 +17,7 @@ for verb in perf ping run show topo paths plan tune env version; do
 	done
 	ok "$verb --help"
 done
-[ "$(grep -Ec '^  [a-z]+ +' "$tmp/verbs")" -eq 11 ] || fail "--help lists what is not there"
+[ "$(grep -Ec '^  [a-z]+ +' "$tmp/verbs")" -eq 12 ] || fail "--help lists what is not there"
 ok "the list of verbs is that of the verbs"
 
 expect 0 "$TUTTI" help

@@ -57,5 +57,6 @@ keys_of show "$TUTTI" show all_reduce --algorithm ring -n 3 --json
 keys_of show "$TUTTI" show --check "$tmp/ring" --json
 keys_of tune "$TUTTI" tune --table --json
 keys_of tune "$TUTTI" tune --file --json
+status_wanted=1 keys_of doctor env TUTTI_CUDA_LIB="$BUILD/tests/cuda/libfake_cuda_apart.so" "$TUTTI" doctor --json
 keys_of env "$TUTTI" env --json
 keys_of version "$TUTTI" version --json

@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "completion.h"
+#include "doctor.h"
 #include "env.h"
 #include "perf.h"
 #include "ping.h"
@@ -450,6 +451,18 @@ static const char tune_notes[] =
 
 /* -- env, version, completion ----------------------------------------------------------- */
 
+#define OPTIONS struct doctor_options
+static const struct cli_option doctor[] = { JSON(json), COLOR(color), END };
+#undef OPTIONS
+
+static const struct doctor_options doctor_defaults = { 0 };
+static const char doctor_notes[] =
+	"It looks at CUDA's driver, Tutti's kernels, each device and which of them reach each\n"
+	"other's memory, and at settings of the system that are in the way. Where something is\n"
+	"missing it says what follows and what to do. Without a GPU nothing is missing: Tutti\n"
+	"uses host memory. TUTTI_CUDA_LIB, TUTTI_NVML_LIB and TUTTI_SYSFS_ROOT name what is\n"
+	"looked at in place of this machine's.\n";
+
 #define OPTIONS struct env_options
 static const struct cli_option env[] = {
 	JSON(json),
@@ -528,6 +541,9 @@ const struct cli_command commands[] = {
 	COMMAND("tune", tune_run,
 		"measure this machine; how long each algorithm takes, and which is taken", tune,
 		tune_defaults, tune_notes),
+	COMMAND("doctor", doctor_run,
+		"what this machine has for GPUs, what is missing for what, and what to do", doctor,
+		doctor_defaults, doctor_notes),
 	COMMAND("env", env_run, "the variables of the environment, and what is in force", env,
 		env_defaults,
 		"A variable TUTTI_... that does not exist is reported on stderr with the nearest\n"
