@@ -40,6 +40,37 @@ static const char *draw_algorithm(uint64_t *random)
 	return algorithms[next_random(random) % 5];
 }
 
+/* Lists with one transfer of so many bytes from rank 0 to rank 1, 10 at a time. */
+static void make_transfer(struct device_bed *bed, struct tti_dev_call call[2], size_t nbytes)
+{
+	struct tti_extent extent = { .count = nbytes, .slice = 10, .tag = 5 };
+
+	for (int rank = 0; rank < 2; rank++) {
+		const struct tti_transfer_step step = { .kind = rank ? TTI_TRANSFER_RECV
+								     : TTI_TRANSFER_SEND,
+							.peer = 1 - rank };
+		struct tti_program prog;
+		struct tti_compiled compiled;
+		struct device_work work = { .prog = &compiled,
+					    .type = TUTTI_UINT8,
+					    .slice_bytes = 1 };
+
+		assert_int_equal(tti_send_recv_program(&step, 1, 1, rank, 2, &prog), TUTTI_OK);
+		assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);
+		tti_program_release(&prog);
+		work.layout = (struct tti_layout){ .extents = &extent,
+						   .by_chunk = true,
+						   .type_size = 1,
+						   .parts = 1,
+						   .chunk_count = nbytes,
+						   .row_count = nbytes };
+		work.layout.input = (const void *)(uintptr_t)device_alloc(bed, nbytes);
+		work.layout.output = (void *)(uintptr_t)device_alloc(bed, nbytes);
+		device_call_make(bed, rank, &work, &call[rank]);
+		tti_compiled_release(&compiled);
+	}
+}
+
 /* -- Stops ----------------------------------------------------------------------------------- */
 
 /* Addresses that kernels have asked for: a clock that runs where something happens. */
@@ -47,13 +78,14 @@ static _Atomic uint64_t asked, stop_at;
 /* The rank that is stopped then, and the bed stops those that wait for it once its launch has ended;
  * -1: all at once. */
 static int stopped;
+static struct device_bed *stopped_bed;
 
 static void *view_and_stop(uint64_t address)
 {
 	if (atomic_fetch_add(&asked, 1) + 1 == atomic_load(&stop_at))
-		for (int rank = 0; rank < sum.bed.config.n; rank++)
+		for (int rank = 0; rank < stopped_bed->config.n; rank++)
 			if (stopped < 0 || stopped == rank)
-				device_stop(&sum.bed, rank);
+				device_stop(stopped_bed, rank);
 	return (void *)(uintptr_t)address;
 }
 
@@ -73,38 +105,72 @@ static bool is_reset(const struct device_bed *bed, int rank)
 	return memcmp(device_view(bed, bed->state[rank]), &zero, sizeof(zero)) == 0;
 }
 
-/* How many addresses the call asks for, and then the same again with a stop at one of them. */
-static void stop_once(uint64_t seed)
+/* Run calls of all ranks with a stop at one of the addresses that they ask for: the last time it was
+ * so many. */
+static void run_and_stop(struct device_bed *bed, const struct tti_dev_call *call, bool stops,
+			 uint64_t *random)
 {
-	uint64_t random = seed;
-	struct device_config config = draw_bed(&random);
-	const char *algorithm = draw_algorithm(&random);
 	enum device_end end;
 
-	config.run = run_counted;
-	stopped = config.per_launch > 1 ? -1 : (int)(next_random(&random) % (uint64_t)config.n);
-	for (int pass = 0; pass < 2; pass++) {
-		stop_at = pass ? 1 + next_random(&random) % asked : UINT64_MAX;
-		asked = 0;
-		device_sum_init(&sum, &config, algorithm, 1500, 30);
-		end = device_run(&sum.bed, sum.call, 1);
-		if (!pass)
-			assert_int_equal(end, DEVICE_DONE);
-		assert_int_not_equal(end, DEVICE_STUCK);
-		for (int rank = 0; rank < config.n; rank++) {
-			assert_true(is_reset(&sum.bed, rank));
-			assert_true(sum.bed.result[rank] == TTI_DEV_DONE ||
-				    (pass && sum.bed.result[rank] == TTI_DEV_STOPPED));
-		}
-		device_sum_release(&sum);
+	stopped_bed = bed;
+	stop_at = stops ? 1 + next_random(random) % asked : UINT64_MAX;
+	asked = 0;
+	end = device_run(bed, call, 1);
+	if (!stops)
+		assert_int_equal(end, DEVICE_DONE);
+	assert_int_not_equal(end, DEVICE_STUCK);
+	for (int rank = 0; rank < bed->config.n; rank++) {
+		assert_true(is_reset(bed, rank));
+		assert_true(bed->result[rank] == TTI_DEV_DONE ||
+			    (stops && bed->result[rank] == TTI_DEV_STOPPED));
 	}
+}
+
+static struct device_config draw_bed_to_stop(uint64_t *random)
+{
+	struct device_config config = draw_bed(random);
+
+	config.run = run_counted;
+	stopped = config.per_launch > 1 ? -1 : (int)(next_random(random) % (uint64_t)config.n);
+	return config;
 }
 
 static void a_stop_at_any_moment_ends_all_threads(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= (SANITIZED ? 60 : 300); seed++)
-		stop_once(seed);
+	for (uint64_t seed = 1; seed <= (SANITIZED ? 60 : 300); seed++) {
+		uint64_t random = seed;
+		const struct device_config config = draw_bed_to_stop(&random);
+		const char *algorithm = draw_algorithm(&random);
+
+		for (int pass = 0; pass < 2; pass++) {
+			device_sum_init(&sum, &config, algorithm, 1500, 30);
+			run_and_stop(&sum.bed, sum.call, pass > 0, &random);
+			device_sum_release(&sum);
+		}
+	}
+}
+
+static void lists_are_stopped_as_well(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= (SANITIZED ? 30 : 100); seed++) {
+		uint64_t random = seed;
+		struct device_config config = draw_bed_to_stop(&random);
+
+		config.n = 2;
+		config.slot_bytes = 16;
+		stopped = stopped > 1 ? 1 : stopped;
+		for (int pass = 0; pass < 2; pass++) {
+			struct tti_dev_call call[2];
+			struct device_bed bed;
+
+			device_bed_init(&bed, &config);
+			make_transfer(&bed, call, 1500);
+			run_and_stop(&bed, call, pass > 0, &random);
+			device_bed_release(&bed);
+		}
+	}
 }
 
 /* -- Messages of other calls ----------------------------------------------------------------- */
@@ -148,6 +214,41 @@ static void a_message_of_another_call_is_named(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= (SANITIZED ? 60 : 300); seed++)
 		differ_once(seed);
+}
+
+/* Each transfer has a tag of its own. */
+static void a_transfer_that_differs_is_named(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 16; i++) {
+		const struct device_config config = { .n = 2,
+						      .nblocks = 1 + i % 2,
+						      .nthreads = i / 2 % 2 ? 4 : 1,
+						      .nslots = 2,
+						      .slot_bytes = 16,
+						      .words = i / 4 % 2 };
+		const bool is_tag = i / 8;
+		const struct tti_dev_report *report;
+		struct tti_dev_extent *sent;
+		struct tti_dev_call call[2];
+		struct device_bed bed;
+
+		device_bed_init(&bed, &config);
+		make_transfer(&bed, call, 100);
+		sent = device_view(&bed, call[0].extents);
+		sent->tag += is_tag;
+		sent->slice -= !is_tag;
+		assert_int_equal(device_run(&bed, call, 1), DEVICE_ENDED);
+		assert_int_equal(bed.result[1], TTI_DEV_MISMATCH);
+		report = &device_control(&bed, 1)->report;
+		assert_int_equal(report->result, TTI_DEV_MISMATCH);
+		assert_int_equal(report->peer, 0);
+		assert_int_equal(report->tag, sent->tag);
+		assert_int_equal(report->own_tag, 5);
+		assert_int_equal(report->nbytes, sent->slice);
+		assert_int_equal(report->own_nbytes, 10);
+		device_bed_release(&bed);
+	}
 }
 
 /* -- Ranks that do not come ------------------------------------------------------------------ */
@@ -221,37 +322,6 @@ static void who_is_waited_for_is_named(void **state)
 	}
 }
 
-/* A list with one transfer of 100 bytes from rank 0 to rank 1, 10 at a time. */
-static void make_transfer(struct device_bed *bed, struct tti_dev_call call[2])
-{
-	struct tti_extent extent = { .count = 100, .slice = 10, .tag = 5 };
-
-	for (int rank = 0; rank < 2; rank++) {
-		const struct tti_transfer_step step = { .kind = rank ? TTI_TRANSFER_RECV
-								     : TTI_TRANSFER_SEND,
-							.peer = 1 - rank };
-		struct tti_program prog;
-		struct tti_compiled compiled;
-		struct device_work work = { .prog = &compiled,
-					    .type = TUTTI_UINT8,
-					    .slice_bytes = 1 };
-
-		assert_int_equal(tti_send_recv_program(&step, 1, 1, rank, 2, &prog), TUTTI_OK);
-		assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);
-		tti_program_release(&prog);
-		work.layout = (struct tti_layout){ .extents = &extent,
-						   .by_chunk = true,
-						   .type_size = 1,
-						   .parts = 1,
-						   .chunk_count = 100,
-						   .row_count = 100 };
-		work.layout.input = (const void *)(uintptr_t)device_alloc(bed, 100);
-		work.layout.output = (void *)(uintptr_t)device_alloc(bed, 100);
-		device_call_make(bed, rank, &work, &call[rank]);
-		tti_compiled_release(&compiled);
-	}
-}
-
 /* In a list a block looks at its queues; it names the one that holds it up. */
 static void lists_name_who_is_waited_for(void **state)
 {
@@ -269,7 +339,7 @@ static void lists_name_who_is_waited_for(void **state)
 		struct device_bed bed;
 
 		device_bed_init(&bed, &config);
-		make_transfer(&bed, call);
+		make_transfer(&bed, call, 100);
 		late.bed = &bed;
 		late.rank = (int)(i / 8);
 		late.is_room = late.rank == 1;
@@ -285,7 +355,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stop_at_any_moment_ends_all_threads),
+		cmocka_unit_test(lists_are_stopped_as_well),
 		cmocka_unit_test(a_message_of_another_call_is_named),
+		cmocka_unit_test(a_transfer_that_differs_is_named),
 		cmocka_unit_test(who_is_waited_for_is_named),
 		cmocka_unit_test(lists_name_who_is_waited_for),
 	};
