@@ -376,12 +376,13 @@ static void *run_group(void *self)
 	struct group *group = self;
 	struct run *run = group->run;
 	const struct tti_dev_host host = host_of(run->bed);
+	const device_run_fn runs = run->bed->config.run ? run->bed->config.run : tti_dev_host_run;
 	struct tti_dev_launch launch;
 	bool done = true;
 
 	for (int at = 0; at < run->ncalls && done; at++) {
 		prepare(group, at, &launch);
-		must(tti_dev_host_run(&launch, &host));
+		must(runs(&launch, &host));
 		done = has_done(group, at);
 	}
 	pthread_mutex_lock(&run->lock);

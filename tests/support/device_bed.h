@@ -27,6 +27,10 @@
 
 #define DEVICE_RANKS 33 /* at most */
 
+/* What runs a launch. */
+typedef tutti_status (*device_run_fn)(const struct tti_dev_launch *launch,
+				      const struct tti_dev_host *host);
+
 struct device_config {
 	int n;
 	uint32_t nblocks, nthreads; /* of a rank, of a block */
@@ -37,6 +41,7 @@ struct device_config {
 	uint64_t carried;    /* messages that every lane has carried before */
 	int per_launch;      /* ranks; 0: as many as there can be */
 	bool in_turns;       /* all threads are stacks of one (device_turns.h) */
+	device_run_fn run;   /* tti_dev_host_run() if nothing is said; not in turns */
 	int missing;         /* a rank that never comes, > 0; 0: all come */
 	int64_t deadline_ms; /* after which a call that runs is stuck; 0: long enough for any */
 };
