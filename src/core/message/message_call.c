@@ -6,6 +6,7 @@
 #include "boot/watch/watch.h"
 #include "core/call/timeout.h"
 #include "core/comm_error.h"
+#include "core/device/flight.h"
 #include "core/handle.h"
 #include "core/message/message.h"
 #include "core/message/message_move.h"
@@ -60,7 +61,7 @@ static tutti_status check(const struct tutti_channel *channel, const char *name,
 		return tti_fail(TUTTI_EINVAL, "%s(): tag %d: tags are 0 or more", name, tag);
 	if (size && !data)
 		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", name, size);
-	return TUTTI_OK;
+	return tti_device_check_host(channel->own, name, size ? data : NULL);
 }
 
 /* -- Requests ------------------------------------------------------------------- */

@@ -305,7 +305,8 @@ static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg
 	reg = put(comm, ptr, size);
 	if (!reg)
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): out of memory");
-	if (port && port->transport->memory->add(port, ptr, size) != TUTTI_OK) {
+	/* Of a device, and no peer reads it in place. */
+	if (port && !comm->device && port->transport->memory->add(port, ptr, size) != TUTTI_OK) {
 		(void)take(comm, reg);
 		tti_free(reg);
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): %s", tti_error_text());
@@ -334,7 +335,7 @@ static tutti_status drop(struct tti_comm *comm, tutti_reg_t reg)
 				"tutti_deregister(): %p is no registration of this communicator: "
 				"pass the one that tutti_register() was given",
 				(void *)reg);
-	if (port)
+	if (port && !comm->device)
 		st = port->transport->memory->drop(port, reg->memory, reg->nbytes);
 	tti_free(reg);
 	return st == TUTTI_OK ? st : tti_fail(st, "tutti_deregister(): %s", tti_error_text());

@@ -6,6 +6,7 @@
 #include "core/call/group.h"
 #include "core/call/stream.h"
 #include "core/comm_error.h"
+#include "core/device/flight.h"
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "core/stall.h"
@@ -303,6 +304,8 @@ tutti_status tutti_window_create_config(tutti_comm_t handle, void *base, size_t 
 	TTI_TRY(tti_group_refuse(handle, "tutti_window_create"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
+	if (st == TUTTI_OK)
+		st = tti_device_check_host(comm, "tutti_window_create", size ? base : NULL);
 	if (st == TUTTI_OK)
 		st = create(comm, &given, out);
 	return tti_handle_end(handle, comm, st);

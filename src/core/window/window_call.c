@@ -6,6 +6,7 @@
 #include "core/call/stream.h"
 #include "core/call/timeout.h"
 #include "core/comm_error.h"
+#include "core/device/flight.h"
 #include "core/handle.h"
 #include "core/stall.h"
 #include "core/window/window.h"
@@ -210,7 +211,8 @@ static tutti_status check(const struct work *work, const struct tti_comm *comm)
 	if (moves && work->nbytes && !work->memory)
 		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", names[work->kind],
 				work->nbytes);
-	return TUTTI_OK;
+	return tti_device_check_host(comm, names[work->kind],
+				     moves && work->nbytes ? work->memory : NULL);
 }
 
 static tutti_status enter(struct tutti_window *window, struct tti_comm **comm)
