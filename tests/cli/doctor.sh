@@ -5,6 +5,10 @@
 . "$(dirname "$0")/common"
 unset TUTTI_SYSFS_ROOT TUTTI_NVML_LIB TUTTI_CUDA_LIB TUTTI_CUDA_KERNELS CUDA_VISIBLE_DEVICES NO_COLOR
 fakes=$BUILD/tests/cuda
+[ -e "$fakes/libfake_cuda_apart.so" ] || {
+	echo "there is no driver on host memory"
+	exit 77
+}
 host=$(ls "$BUILD"/lib*/tutti/cuda/libcuda.so.1)
 
 # A machine that has GPUs of NVIDIA, or none.
