@@ -16,7 +16,7 @@ static inline char *map_new(size_t nbytes, struct tti_cuda_piece **piece)
 	GOOD(tti_cuda_piece_create(nbytes, 0, piece));
 	GOOD(tti_cuda_address_reserve(nbytes, 0, NULL, &at));
 	GOOD(tti_cuda_address_map(at, nbytes, 0, *piece));
-	GOOD(tti_cuda_address_allow(at, nbytes, 3));
+	GOOD(tti_cuda_address_allow(at, nbytes, 3, TTI_CUDA_ALL_DEVICES));
 	return at;
 }
 

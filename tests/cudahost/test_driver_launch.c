@@ -340,6 +340,8 @@ static void all_is_found_by_name(void **state)
 					     "tti_cuda_memory_is_guarded",
 					     "tti_cuda_held",
 					     "tti_cuda_calls",
+					     "tti_cuda_kernel_self",
+					     "tti_cuda_kernel_join",
 					     "tti_cuda_fail_calls" };
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
 

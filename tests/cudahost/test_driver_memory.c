@@ -369,8 +369,10 @@ static void memory_is_mapped_twice_by_a_descriptor(void **state)
 	is_good(cuMemMap(second, nbytes, 0, other, 0));
 	is_good(cuMemSetAccess(first, nbytes, &access, 1));
 	is_good(cuMemSetAccess(second, nbytes, &access, 1));
-	is_good(cuMemGetAccess(&flags, &prop.location, first));
+	is_good(cuMemGetAccess(&flags, &access.location, first));
 	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	is_good(cuMemGetAccess(&flags, &prop.location, first)); /* another device */
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	is_good(cuMemsetD32_v2(first + 4096, 77, 1));
 	is_good(cuMemcpyDtoH_v2(&word, second + 4096, 4));
 	assert_int_equal(word, 77);

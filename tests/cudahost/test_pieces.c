@@ -19,19 +19,20 @@ static void access_body(void *arg)
 	CHECK((uintptr_t)at % UNIT == 0 && !alone_can_access(at, false));
 	GOOD(tti_cuda_address_map(at, UNIT, 0, piece));
 	CHECK(!alone_can_access(at, false));
-	GOOD(tti_cuda_address_allowed(at + 5, &access));
+	GOOD(tti_cuda_address_allowed(at + 5, 0, &access));
 	CHECK(access == 0);
 	FAILS(TTI_CUDA_EINVAL, "allows nothing yet", tti_cuda_memory_check_copy(&at, at, 1, 4));
-	GOOD(tti_cuda_address_allow(at, UNIT, 1));
+	GOOD(tti_cuda_address_allow(at, UNIT, 1, TTI_CUDA_ALL_DEVICES));
 	CHECK(alone_can_access(at, false) && !alone_can_access(at, true));
 	GOOD(tti_cuda_memory_check_copy(&at, at, 1, 2));
 	FAILS(TTI_CUDA_EINVAL, "cannot be written", tti_cuda_memory_check_copy(at, &at, 1, 1));
-	GOOD(tti_cuda_address_allow(at, UNIT, 3));
+	GOOD(tti_cuda_address_allow(at, UNIT, 3, TTI_CUDA_ALL_DEVICES));
 	CHECK(alone_can_access(at + UNIT - 1, true));
 	GOOD(tti_cuda_memory_check(at, UNIT));
-	GOOD(tti_cuda_address_allow(at, UNIT, 0));
+	GOOD(tti_cuda_address_allow(at, UNIT, 0, TTI_CUDA_ALL_DEVICES));
 	CHECK(!alone_can_access(at, false));
-	FAILS(TTI_CUDA_EINVAL, "2 is no access", tti_cuda_address_allow(at, UNIT, 2));
+	FAILS(TTI_CUDA_EINVAL, "2 is no access",
+	      tti_cuda_address_allow(at, UNIT, 2, TTI_CUDA_ALL_DEVICES));
 	unmap_all(at, UNIT);
 	GOOD(tti_cuda_piece_release(piece));
 	CHECK(alone_maps() == 0 && alone_nfiles() == 0);
@@ -65,7 +66,7 @@ static void release_body(void *arg)
 	/* The bytes are the piece's, not the addresses'. */
 	GOOD(tti_cuda_address_reserve(UNIT, 0, NULL, (void **)&at));
 	GOOD(tti_cuda_address_map(at, UNIT, UNIT, again));
-	GOOD(tti_cuda_address_allow(at, UNIT, 1));
+	GOOD(tti_cuda_address_allow(at, UNIT, 1, TTI_CUDA_ALL_DEVICES));
 	CHECK(at[0] == 9 && at[UNIT - 1] == 9);
 	unmap_all(at, UNIT);
 	GOOD(tti_cuda_piece_release(again));
@@ -94,11 +95,11 @@ static void side_by_side_body(void *arg)
 		GOOD(tti_cuda_piece_create(UNIT, 0, &pieces[i]));
 		GOOD(tti_cuda_address_map(at + i * UNIT, UNIT, 0, pieces[i]));
 	}
-	GOOD(tti_cuda_address_allow(at, 3 * UNIT, 3));
+	GOOD(tti_cuda_address_allow(at, 3 * UNIT, 3, TTI_CUDA_ALL_DEVICES));
 	GOOD(tti_cuda_memory_check(at + 1, 3 * UNIT - 1));
 	FAILS(TTI_CUDA_EINVAL, "reach 1 bytes beyond", tti_cuda_memory_check(at + 1, 3 * UNIT));
 	CHECK(tti_cuda_memory_find(at + UNIT, &range) && range.base == at + UNIT);
-	GOOD(tti_cuda_address_allow(at + UNIT, UNIT, 1));
+	GOOD(tti_cuda_address_allow(at + UNIT, UNIT, 1, TTI_CUDA_ALL_DEVICES));
 	FAILS(TTI_CUDA_EINVAL, "to read alone", tti_cuda_memory_check(at, 3 * UNIT));
 	GOOD(tti_cuda_memory_check(at, UNIT));
 	GOOD(tti_cuda_address_unmap(at + UNIT, UNIT));
@@ -202,10 +203,12 @@ static void wrong_body(void *arg)
 	FAILS(TTI_CUDA_EINVAL, "overlap", tti_cuda_address_map(at + 2 * UNIT, UNIT, 0, piece));
 	FAILS(TTI_CUDA_EINVAL, "but a part", tti_cuda_address_unmap(at + UNIT, UNIT));
 	FAILS(TTI_CUDA_EINVAL, "but a part", tti_cuda_address_unmap(at + 2 * UNIT, UNIT));
-	FAILS(TTI_CUDA_EINVAL, "but a part", tti_cuda_address_allow(at + UNIT, UNIT, 3));
-	FAILS(TTI_CUDA_EINVAL, "nothing is mapped", tti_cuda_address_allow(at, 3 * UNIT, 3));
+	FAILS(TTI_CUDA_EINVAL, "but a part",
+	      tti_cuda_address_allow(at + UNIT, UNIT, 3, TTI_CUDA_ALL_DEVICES));
+	FAILS(TTI_CUDA_EINVAL, "nothing is mapped",
+	      tti_cuda_address_allow(at, 3 * UNIT, 3, TTI_CUDA_ALL_DEVICES));
 	GOOD(tti_cuda_address_unmap(at, UNIT)); /* where nothing is mapped */
-	FAILS(TTI_CUDA_EINVAL, "no piece is mapped", tti_cuda_address_allowed(at, &access));
+	FAILS(TTI_CUDA_EINVAL, "no piece is mapped", tti_cuda_address_allowed(at, 0, &access));
 	FAILS(TTI_CUDA_EINVAL, "no piece is mapped", tti_cuda_address_piece(at, &none));
 	FAILS(TTI_CUDA_EINVAL, "cuMemUnmap", tti_cuda_memory_free(at + UNIT));
 	FAILS(TTI_CUDA_EINVAL, "1 pieces are mapped", tti_cuda_address_free(at, 4 * UNIT));
@@ -305,7 +308,8 @@ static void step(struct model *model, uint32_t *seed)
 	case 2:
 		if (place->piece >= 0) {
 			place->access = (int[]){ 0, 1, 3 }[alone_random(seed) % 3];
-			GOOD(tti_cuda_address_allow(address, place->n * UNIT, place->access));
+			GOOD(tti_cuda_address_allow(address, place->n * UNIT, place->access,
+						    TTI_CUDA_ALL_DEVICES));
 		}
 		break;
 	default:

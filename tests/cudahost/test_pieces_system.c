@@ -87,7 +87,7 @@ static void import_body(void *arg)
 	CHECK(nfree == total); /* it is the other's */
 	GOOD(tti_cuda_address_reserve(UNIT, 0, NULL, (void **)&at));
 	GOOD(tti_cuda_address_map(at, UNIT, 0, piece));
-	GOOD(tti_cuda_address_allow(at, UNIT, 3));
+	GOOD(tti_cuda_address_allow(at, UNIT, 3, TTI_CUDA_ALL_DEVICES));
 	CHECK(at[0] == 6 && at[UNIT - 1] == 6);
 	CHECK(kill(pid, SIGKILL) == 0 && alone_wait(pid) == 128 + SIGKILL);
 	memset(at, 7, UNIT);

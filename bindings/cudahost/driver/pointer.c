@@ -61,7 +61,7 @@ static bool answer_flags(CUpointer_attribute attribute, const struct tti_cuda_ra
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		*out = word(range->type == TTI_CUDA_DEVICE && !range->is_pool &&
-			    tti_cuda_address_allowed(at, &access));
+			    tti_cuda_address_allowed(at, range->device, &access));
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		*out = word(true);
@@ -118,7 +118,7 @@ static int answer_memory(CUpointer_attribute attribute, const struct tti_cuda_ra
 		*out = number(range->nbytes);
 		return TTI_CUDA_OK;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		if (tti_cuda_address_allowed(at, &access))
+		if (tti_cuda_address_allowed(at, tti_cuda_device_current(), &access))
 			access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		*out = word(access);
 		return TTI_CUDA_OK;

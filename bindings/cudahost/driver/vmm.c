@@ -243,32 +243,37 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t nbytes)
 				     : tti_cuda_address_unmap(tti_driver_address(pointer), nbytes));
 }
 
-/* Access is of the process: what any device is allowed, all are, but for pairs of devices that have
- * none (peers.h). */
+/* All of them are good, or nothing is set. */
+static int check_wishes(const CUmemAccessDesc *wishes, size_t nwishes)
+{
+	int bad = nwishes ? TTI_CUDA_OK
+			  : tti_cuda_fail(TTI_CUDA_EINVAL, "cuMemSetAccess: for 0 devices");
+
+	for (size_t i = 0; !bad && i < nwishes; i++) {
+		bad = check_location(&wishes[i].location, "cuMemSetAccess");
+		if (bad == TTI_CUDA_EDEVICE)
+			bad = TTI_CUDA_EINVAL;
+		if (!bad &&
+		    (unsigned)wishes[i].flags & ~(unsigned)CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+			bad = tti_cuda_fail(TTI_CUDA_EINVAL,
+					    "cuMemSetAccess: access 0x%x of 0, 1, 3",
+					    (unsigned)wishes[i].flags);
+	}
+	return bad;
+}
+
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t nbytes, const CUmemAccessDesc *wishes,
 			size_t nwishes)
 {
-	int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	uint64_t devices = 0;
 	int bad = begin(wishes, 0, __func__);
 
-	if (!bad && !nwishes)
-		bad = tti_cuda_fail(TTI_CUDA_EINVAL, "cuMemSetAccess: for 0 devices");
-	for (size_t i = 0; !bad && i < nwishes; i++) {
-		bad = check_location(&wishes[i].location, __func__);
-		if (bad == TTI_CUDA_EDEVICE)
-			bad = TTI_CUDA_EINVAL;
-		access |= (int)wishes[i].flags;
-		if (!bad && wishes[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			devices |= (uint64_t)1 << wishes[i].location.id;
-	}
-	if (bad)
-		return tti_driver_result(bad);
-	if (access & ~(int)CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return tti_driver_fail(TTI_CUDA_EINVAL, "cuMemSetAccess: access 0x%x of 0, 1, 3",
-				       access);
-	return tti_driver_result(
-		tti_cuda_address_allow_for(tti_driver_address(pointer), nbytes, access, devices));
+	if (!bad)
+		bad = check_wishes(wishes, nwishes);
+	for (size_t i = 0; !bad && i < nwishes; i++)
+		bad = tti_cuda_address_allow(tti_driver_address(pointer), nbytes,
+					     (int)wishes[i].flags,
+					     (uint64_t)1 << wishes[i].location.id);
+	return tti_driver_result(bad);
 }
 
 CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *location, CUdeviceptr pointer)
@@ -277,10 +282,10 @@ CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *location, 
 
 	if (!bad)
 		bad = tti_driver_need(location, __func__);
-	if (!bad && location->type == CU_MEM_LOCATION_TYPE_DEVICE)
-		bad = tti_driver_begin_device(location->id);
 	if (!bad)
-		bad = tti_cuda_address_allowed(tti_driver_address(pointer), &access);
+		bad = check_location(location, __func__);
+	if (!bad)
+		bad = tti_cuda_address_allowed(tti_driver_address(pointer), location->id, &access);
 	if (!bad)
 		*out = (unsigned long long)access;
 	return tti_driver_result(bad);

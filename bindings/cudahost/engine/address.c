@@ -9,6 +9,7 @@
 #include "engine/held.h"
 #include "engine/peers.h"
 #include "engine/piece.h"
+#include "engine/reach.h"
 
 struct region {
 	struct tti_cuda_span span;
@@ -160,7 +161,17 @@ static int map(struct tti_cuda_allocation *self, size_t offset)
 				    offset);
 	if (error)
 		return error;
-	error = tti_cuda_allocation_add(self);
+	error = tti_cuda_reach_add(&(struct tti_cuda_reach_range){
+		.address = self->span.base,
+		.nbytes = self->span.nbytes,
+		.reach = region->view.reach + at,
+		.owner = self->device,
+	});
+	if (!error) {
+		error = tti_cuda_allocation_add(self);
+		if (error)
+			tti_cuda_reach_remove(self->span.base);
+	}
 	if (error) {
 		(void)tti_cuda_view_clear(&region->view, at, self->span.nbytes);
 		return error;
@@ -224,6 +235,7 @@ static void forget_mapped(const char *address, size_t nbytes, struct region *reg
 	struct tti_cuda_allocation *self;
 
 	while ((self = tti_cuda_allocation_find(address, nbytes))) {
+		tti_cuda_reach_remove(self->span.base);
 		tti_cuda_allocation_remove(self);
 		region->nmaps--;
 		self->piece->nmaps--;
@@ -262,16 +274,18 @@ int tti_cuda_address_unmap(void *address, size_t nbytes)
 	return error;
 }
 
-/* Locked. Whether all of the devices may access all of the range, which is mapped. */
+/* Locked. Whether all of these devices may access all of the range, which is mapped. */
 static int check_peers(char *address, size_t nbytes, uint64_t devices)
 {
+	const int n = tti_cuda_device_count();
 	int error = 0;
 
 	for (size_t at = 0; !error && at < nbytes;) {
 		const struct tti_cuda_allocation *const self =
 			tti_cuda_allocation_find(address + at, 1);
 
-		for (int device = 0; !error && device < TTI_CUDA_DEVICES_MOST; device++)
+		for (int device = 0; !error && device < n && devices != TTI_CUDA_ALL_DEVICES;
+		     device++)
 			if (devices >> device & 1)
 				error = tti_cuda_peer_check("cuMemSetAccess", device, self->device);
 		at += self->span.nbytes;
@@ -283,7 +297,7 @@ static bool is_lied_to(const struct tti_cuda_allocation *self, uint64_t devices)
 {
 	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++)
 		if (devices >> device & 1 && tti_cuda_peer_lies(device, self->device))
-			return !(devices >> self->device & 1); /* who has it sees what is there */
+			return !(self->readers >> self->device & 1); /* the owner has it so, too */
 	return false;
 }
 
@@ -312,34 +326,54 @@ static int lie(const struct region *region, char *address, size_t nbytes, uint64
 	return error;
 }
 
+static enum tti_cuda_access access_of(const struct tti_cuda_allocation *self, uint64_t devices)
+{
+	if (self->writers & devices)
+		return TTI_CUDA_ACCESS_BOTH;
+	return self->readers & devices ? TTI_CUDA_ACCESS_READ : TTI_CUDA_ACCESS_NONE;
+}
+
+/* Locked. Of one mapping. */
+static int allow_one(const struct region *region, struct tti_cuda_allocation *self,
+		     enum tti_cuda_access access, uint64_t devices)
+{
+	const struct tti_cuda_allocation before = *self;
+	int error;
+
+	self->readers &= ~devices;
+	self->writers &= ~devices;
+	if (access != TTI_CUDA_ACCESS_NONE)
+		self->readers |= devices;
+	if (access == TTI_CUDA_ACCESS_BOTH)
+		self->writers |= devices;
+	error = tti_cuda_view_allow(&region->view, (size_t)(self->span.base - region->view.address),
+				    self->span.nbytes, access_of(self, TTI_CUDA_ALL_DEVICES));
+	if (error)
+		*self = before;
+	tti_cuda_reach_allow(self->span.base, self->readers);
+	return error;
+}
+
 /* Locked. */
 static int allow(char *address, size_t nbytes, enum tti_cuda_access access, uint64_t devices)
 {
 	struct region *region = NULL;
 	int error = check_mapped("cuMemSetAccess", address, nbytes, &region);
 
-	if (!error)
+	if (!error && access != TTI_CUDA_ACCESS_NONE)
 		error = check_peers(address, nbytes, devices);
-	if (!error)
+	if (!error && access != TTI_CUDA_ACCESS_NONE)
 		error = lie(region, address, nbytes, devices);
-	if (!error)
-		error = tti_cuda_view_allow(&region->view, (size_t)(address - region->view.address),
-					    nbytes, access);
 	for (size_t at = 0; !error && at < nbytes;) {
 		struct tti_cuda_allocation *const self = tti_cuda_allocation_find(address + at, 1);
 
-		self->access = access;
+		error = allow_one(region, self, access, devices);
 		at += self->span.nbytes;
 	}
 	return error;
 }
 
-int tti_cuda_address_allow(void *address, size_t nbytes, int access)
-{
-	return tti_cuda_address_allow_for(address, nbytes, access, 0);
-}
-
-int tti_cuda_address_allow_for(void *address, size_t nbytes, int access, uint64_t devices)
+int tti_cuda_address_allow(void *address, size_t nbytes, int access, uint64_t devices)
 {
 	int error = tti_cuda_memory_begin();
 
@@ -368,7 +402,7 @@ static int find_mapped(const char *what, const void *address, struct tti_cuda_al
 	return 0;
 }
 
-int tti_cuda_address_allowed(const void *address, int *out_access)
+int tti_cuda_address_allowed(const void *address, int device, int *out_access)
 {
 	struct tti_cuda_allocation *self = NULL;
 	int error = tti_cuda_memory_begin();
@@ -378,7 +412,7 @@ int tti_cuda_address_allowed(const void *address, int *out_access)
 	tti_cuda_lock_read();
 	error = find_mapped("cuMemGetAccess", address, &self);
 	if (!error)
-		*out_access = (int)self->access;
+		*out_access = (int)access_of(self, (uint64_t)1 << device);
 	tti_cuda_unlock();
 	return error;
 }

@@ -41,7 +41,7 @@ struct tti_cuda_allocation {
 	const struct tti_cuda_view *view; /* HANDLE, MAP: what has the address; borrowed */
 	struct tti_cuda_opened *opened;   /* HANDLE */
 	struct tti_cuda_piece *piece;     /* MAP */
-	enum tti_cuda_access access;      /* MAP */
+	uint64_t readers, writers;        /* MAP: devices, a bit for each; who writes reads, too */
 	bool is_lie;                      /* MAP: other memory is there (peers.h) */
 };
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "engine/device.h"
+#include "engine/reach.h"
 
 /* Memory of this size begins at a multiple of it, so that huge pages can be used. */
 #define HUGE_BYTES ((size_t)2 << 20)
@@ -46,7 +47,20 @@ static int make(struct arena *self, int device)
 		tti_cuda_file_close(&self->file);
 		return error;
 	}
+	error = tti_cuda_reach_add(&(struct tti_cuda_reach_range){
+		.address = self->view.address,
+		.nbytes = total,
+		.reach = self->view.reach,
+		.owner = device,
+		.is_plain = true,
+	});
+	if (error) {
+		tti_cuda_view_release(&self->view);
+		tti_cuda_file_close(&self->file);
+		return error;
+	}
 	if (!tti_cuda_heap_init(&self->heap, total)) {
+		tti_cuda_reach_remove(self->view.address);
 		tti_cuda_view_release(&self->view);
 		tti_cuda_file_close(&self->file);
 		return tti_cuda_fail(TTI_CUDA_ENOMEM, "device %d: this host is out of memory",

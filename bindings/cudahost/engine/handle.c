@@ -14,6 +14,7 @@
 #include "engine/arena.h"
 #include "engine/internal.h"
 #include "engine/ipc_handle.h"
+#include "engine/reach.h"
 
 /* One that is open, by how often. All are in a list. */
 struct tti_cuda_opened {
@@ -21,6 +22,7 @@ struct tti_cuda_opened {
 	struct tti_cuda_ipc_handle handle;
 	struct tti_cuda_view view;
 	uint64_t count;
+	uint64_t devices; /* that opened it, a bit for each: they have access */
 };
 
 static struct tti_cuda_opened *opened; /* locked */
@@ -162,9 +164,20 @@ static int add_opened(struct tti_cuda_opened *self, struct tti_cuda_allocation *
 		.view = &self->view,
 		.opened = self,
 	};
-	error = tti_cuda_allocation_add(allocation);
+	error = tti_cuda_reach_add(&(struct tti_cuda_reach_range){
+		.address = self->view.address,
+		.nbytes = self->view.nbytes,
+		.reach = self->view.reach,
+		.owner = allocation->device,
+		.devices = self->devices,
+	});
 	if (error)
 		return error;
+	error = tti_cuda_allocation_add(allocation);
+	if (error) {
+		tti_cuda_reach_remove(self->view.address);
+		return error;
+	}
 	self->count = 1;
 	self->next = opened;
 	opened = self;
@@ -180,13 +193,17 @@ static int open_locked(const struct tti_cuda_ipc_handle *handle, struct tti_cuda
 	*out = find_opened(handle);
 	if (*out) {
 		error = map(handle, NULL);
-		if (error)
+		if (error) {
 			*out = NULL;
-		else
-			(*out)->count++;
-		return error;
+			return error;
+		}
+		(*out)->count++;
+		(*out)->devices |= (uint64_t)1 << tti_cuda_device_current();
+		tti_cuda_reach_allow((*out)->view.address, (*out)->devices);
+		return 0;
 	}
 	fresh->handle = *handle;
+	fresh->devices = (uint64_t)1 << tti_cuda_device_current();
 	error = map(handle, &fresh->view);
 	if (error)
 		return error;
@@ -262,6 +279,7 @@ int tti_cuda_memory_close_handle(void *address)
 	tti_cuda_unlock();
 	if (error || !self)
 		return error;
+	tti_cuda_reach_remove(self->opened->view.address);
 	tti_cuda_view_release(&self->opened->view);
 	free(self->opened);
 	free(self);

@@ -7,7 +7,7 @@
  * is this one. Libraries that do not include this file have declarations of their own, of types that
  * C has.
  *
- * Threads: any, at any time; of kernels tti_cuda_reach() alone. */
+ * Threads: any, at any time; of kernels tti_cuda_reach() and those that are for it alone. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,6 +43,13 @@ int tti_cuda_memory_is_guarded(void);
 /* Where kernels read and write what has this address: another place if it is guarded, else there. Takes
  * no lock, and the time of a search among the mappings of the process. */
 void *tti_cuda_reach(uint64_t address);
+
+/* Whose the kernel is that the calling thread runs; 0: it runs none. Threads that a kernel starts join
+ * it by this number before all else, so that tti_cuda_reach() knows it. With the guard, memory to
+ * which the kernel's device has no access is then a fault where it is used, and stderr has the
+ * reason. Threads that have not joined reach all memory. */
+int tti_cuda_kernel_self(void);
+void tti_cuda_kernel_join(int self);
 
 /* -- What is held -------------------------------------------------------------------------- */
 

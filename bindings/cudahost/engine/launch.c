@@ -17,6 +17,19 @@ struct work {
 	void *args[];
 };
 
+/* 1 + the device. */
+static _Thread_local int self;
+
+int tti_cuda_kernel_self(void)
+{
+	return self;
+}
+
+void tti_cuda_kernel_join(int number)
+{
+	self = number;
+}
+
 /* A device whose kernel has failed runs no more of them. */
 static int run(void *arg)
 {
@@ -25,10 +38,12 @@ static int run(void *arg)
 
 	if (tti_cuda_device_failure(tti_cuda_device_current()))
 		return 0;
+	self = tti_cuda_device_current() + 1;
 	tti_cuda_host_begin();
 	error = launch->kernel->run(launch->args, launch->grid, launch->block,
 				    launch->shared_bytes);
 	tti_cuda_host_end();
+	self = 0;
 	if (!error)
 		return 0;
 	return tti_cuda_fail(error > 0 ? error : TTI_CUDA_ELAUNCH, "kernel %s failed with %d",

@@ -2,9 +2,12 @@
 /* Whose an address is, where its bytes are, and which copies are refused. */
 #include "engine/memory.h"
 
+#include <stdio.h>
+
 #include "engine/allocation.h"
 #include "engine/device.h"
 #include "engine/host_abi.h"
+#include "engine/primary.h"
 #include "engine/reach.h"
 
 /* The numbers of cudaMemcpyKind. */
@@ -42,20 +45,45 @@ int tti_cuda_memory_is_guarded(void)
 	return tti_cuda_view_guard(&guarded) == 0 && guarded;
 }
 
-void *tti_cuda_memory_reach(const void *address)
+static bool find(const void *address, struct tti_cuda_reached *out)
 {
-	char *at = NULL;
 	bool guarded;
 
 	(void)tti_cuda_view_guard(&guarded);
-	if (guarded && !tti_cuda_memory_is_gone())
-		at = tti_cuda_reach_find(address);
-	return at ? at : (void *)(uintptr_t)address;
+	return guarded && !tti_cuda_memory_is_gone() && tti_cuda_reach_find(address, out);
 }
 
+void *tti_cuda_memory_reach(const void *address)
+{
+	struct tti_cuda_reached found;
+
+	return find(address, &found) ? found.at : (void *)(uintptr_t)address;
+}
+
+static bool may(int device, const struct tti_cuda_reached *found)
+{
+	if (found->is_plain)
+		return device == found->owner || tti_cuda_primary_has_access(device, found->owner);
+	return found->devices >> device & 1;
+}
+
+/* What a kernel may not access is left where a fault names it, as a GPU's would end the kernel. */
 void *tti_cuda_reach(uint64_t address)
 {
-	return tti_cuda_memory_reach((const void *)(uintptr_t)address);
+	void *const at = (void *)(uintptr_t)address;
+	const int device = tti_cuda_kernel_self() - 1;
+	struct tti_cuda_reached found;
+
+	if (!find(at, &found))
+		return at;
+	if (device < 0 || may(device, &found))
+		return found.at;
+	(void)fprintf(stderr,
+		      "tutti: a kernel of device %d uses memory of device %d at %p, to which its "
+		      "device has no access: %s comes first\n",
+		      device, found.owner, at,
+		      found.is_plain ? "cuCtxEnablePeerAccess()" : "cuMemSetAccess() for it");
+	return at;
 }
 
 /* -- What is refused ---------------------------------------------------------------------- */
@@ -74,13 +102,13 @@ static int check_access(const struct tti_cuda_allocation *self, enum tti_cuda_ac
 {
 	char name[128];
 
-	if (self->origin != TTI_CUDA_FROM_MAP || (self->access & need) == need)
+	if (self->origin != TTI_CUDA_FROM_MAP || self->writers ||
+	    (self->readers && need == TTI_CUDA_ACCESS_READ))
 		return 0;
 	return tti_cuda_fail(TTI_CUDA_EINVAL, "%s cannot be %s: cuMemSetAccess() allows %s",
 			     tti_cuda_allocation_name(self, name),
 			     need == TTI_CUDA_ACCESS_READ ? "read" : "written",
-			     self->access == TTI_CUDA_ACCESS_READ ? "to read alone"
-								  : "nothing yet");
+			     self->readers ? "to read alone" : "nothing yet");
 }
 
 /* Locked. Pieces that are mapped side by side in one region are one memory. */

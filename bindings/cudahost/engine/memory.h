@@ -109,12 +109,12 @@ int tti_cuda_address_free(void *address, size_t nbytes);
 int tti_cuda_address_map(void *address, size_t nbytes, size_t offset, struct tti_cuda_piece *piece);
 /* One or several whole mappings, side by side. */
 int tti_cuda_address_unmap(void *address, size_t nbytes);
-/* Set the access to such a range: 0 none (at first), 1 read, 3 both. Unless the guard is on, the range
- * can be accessed so at these addresses. */
-int tti_cuda_address_allow(void *address, size_t nbytes, int access);
-/* The same for devices, a bit for each: EPEERNONE if one has no access to memory of another. */
-int tti_cuda_address_allow_for(void *address, size_t nbytes, int access, uint64_t devices);
-int tti_cuda_address_allowed(const void *address, int *out_access);
+/* Set the access of devices, a bit for each, to such a range: 0 none (at first), 1 read, 3 both. Others
+ * keep theirs. Unless the guard is on, the range can be accessed at these addresses as the device can
+ * that can most. EPEERNONE if a device has no access to memory of another. */
+int tti_cuda_address_allow(void *address, size_t nbytes, int access, uint64_t devices);
+#define TTI_CUDA_ALL_DEVICES UINT64_MAX
+int tti_cuda_address_allowed(const void *address, int device, int *out_access);
 /* The piece that is mapped there, retained. */
 int tti_cuda_address_piece(const void *address, struct tti_cuda_piece **out);
 

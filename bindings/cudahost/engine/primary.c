@@ -19,7 +19,7 @@ static struct primary {
 	unsigned nretained;
 	bool is_used;
 	unsigned flags;
-	uint64_t peers; /* a bit for each device */
+	_Atomic uint64_t peers; /* a bit for each device */
 	bool is_limit_set[TTI_CUDA_LIMITS];
 	size_t limits[TTI_CUDA_LIMITS];
 	atomic_uint nresets;
@@ -238,4 +238,9 @@ int tti_cuda_primary_forbid_peer(int device, int peer)
 		return TTI_CUDA_OK;
 	return tti_cuda_fail(TTI_CUDA_EPEEROFF, "device %d has no access to device %d", device,
 			     peer);
+}
+
+bool tti_cuda_primary_has_access(int device, int peer)
+{
+	return atomic_load_explicit(&primaries[device].peers, memory_order_acquire) >> peer & 1;
 }

@@ -48,6 +48,8 @@ int tti_cuda_limit_set(int device, int limit, size_t value);
  * have asked for it. */
 int tti_cuda_primary_allow_peer(int device, int peer);
 int tti_cuda_primary_forbid_peer(int device, int peer);
+/* Whether it is on. Takes no lock. */
+bool tti_cuda_primary_has_access(int device, int peer);
 
 #pragma GCC visibility pop
 

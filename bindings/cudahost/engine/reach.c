@@ -6,11 +6,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "engine/device.h"
+
 /* What is read while it is changed may be of two ranges: `version` says so, and it is read again
  * (Boehm, "Can seqlocks get along with programming language memory models?", MSPC 2012). */
 struct range {
 	_Atomic uintptr_t from, to; /* of the addresses */
 	_Atomic uintptr_t shift;    /* what leads from there to where the bytes are */
+	_Atomic uint64_t devices;
+	_Atomic int owner; /* the complement: is_plain */
 };
 
 /* One that has become too small stays for those who read it. They double, so all that were before
@@ -41,21 +45,26 @@ static void end_change(void)
 			      memory_order_release);
 }
 
-static void set(_Atomic uintptr_t *to, uintptr_t value)
-{
-	atomic_store_explicit(to, value, memory_order_release);
-}
-
-static uintptr_t get(const _Atomic uintptr_t *from)
-{
-	return atomic_load_explicit(from, memory_order_acquire);
-}
+/* Release and acquire, so that what is read of a range comes between the reads of its version. */
+#define SET(to, value) atomic_store_explicit(&(to), value, memory_order_release)
+#define GET(from)      atomic_load_explicit(&(from), memory_order_acquire)
 
 static void copy(struct range *to, const struct range *from)
 {
-	set(&to->from, get(&from->from));
-	set(&to->to, get(&from->to));
-	set(&to->shift, get(&from->shift));
+	SET(to->from, GET(from->from));
+	SET(to->to, GET(from->to));
+	SET(to->shift, GET(from->shift));
+	SET(to->devices, GET(from->devices));
+	SET(to->owner, GET(from->owner));
+}
+
+static void set(struct range *to, const struct tti_cuda_reach_range *from)
+{
+	SET(to->from, (uintptr_t)from->address);
+	SET(to->to, (uintptr_t)from->address + from->nbytes);
+	SET(to->shift, (uintptr_t)from->reach - (uintptr_t)from->address);
+	SET(to->devices, from->devices);
+	SET(to->owner, from->is_plain ? ~from->owner : from->owner);
 }
 
 /* NULL: no memory. */
@@ -76,12 +85,13 @@ static struct list *grow(struct list *old, size_t n)
 	return all;
 }
 
-bool tti_cuda_reach_add(const char *address, size_t nbytes, char *reach)
+int tti_cuda_reach_add(const struct tti_cuda_reach_range *range)
 {
-	const uintptr_t from = (uintptr_t)address;
 	struct list *all;
 	size_t n;
 
+	if (range->reach == range->address)
+		return 0;
 	pthread_mutex_lock(&lock);
 	n = atomic_load_explicit(&nranges, memory_order_relaxed);
 	all = grow(atomic_load_explicit(&list, memory_order_relaxed), n);
@@ -89,34 +99,58 @@ bool tti_cuda_reach_add(const char *address, size_t nbytes, char *reach)
 		size_t at = n;
 
 		begin_change();
-		atomic_store_explicit(&list, all, memory_order_release);
-		for (; at > 0 && get(&all->at[at - 1].from) > from; at--)
+		SET(list, all);
+		for (; at > 0 && GET(all->at[at - 1].from) > (uintptr_t)range->address; at--)
 			copy(&all->at[at], &all->at[at - 1]);
-		set(&all->at[at].from, from);
-		set(&all->at[at].to, from + nbytes);
-		set(&all->at[at].shift, (uintptr_t)reach - from);
-		atomic_store_explicit(&nranges, n + 1, memory_order_release);
+		set(&all->at[at], range);
+		SET(nranges, n + 1);
 		end_change();
 	}
 	pthread_mutex_unlock(&lock);
-	return all;
+	return all ? 0 : tti_cuda_fail(TTI_CUDA_ENOMEM, "this host is out of memory");
+}
+
+/* n: there is none. */
+static size_t find(const struct list *all, size_t n, const char *address)
+{
+	size_t at = 0;
+
+	while (at < n && GET(all->at[at].from) != (uintptr_t)address)
+		at++;
+	return at;
+}
+
+void tti_cuda_reach_allow(const char *address, uint64_t devices)
+{
+	struct list *all;
+	size_t n, at;
+
+	pthread_mutex_lock(&lock);
+	all = atomic_load_explicit(&list, memory_order_relaxed);
+	n = atomic_load_explicit(&nranges, memory_order_relaxed);
+	at = find(all, n, address);
+	if (at < n) {
+		begin_change();
+		SET(all->at[at].devices, devices);
+		end_change();
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 void tti_cuda_reach_remove(const char *address)
 {
 	struct list *all;
-	size_t n, at = 0;
+	size_t n, at;
 
 	pthread_mutex_lock(&lock);
 	all = atomic_load_explicit(&list, memory_order_relaxed);
 	n = atomic_load_explicit(&nranges, memory_order_relaxed);
-	while (at < n && get(&all->at[at].from) != (uintptr_t)address)
-		at++;
+	at = find(all, n, address);
 	if (at < n) {
 		begin_change();
 		for (; at + 1 < n; at++)
 			copy(&all->at[at], &all->at[at + 1]);
-		atomic_store_explicit(&nranges, n - 1, memory_order_release);
+		SET(nranges, n - 1);
 		end_change();
 	}
 	pthread_mutex_unlock(&lock);
@@ -125,34 +159,44 @@ void tti_cuda_reach_remove(const char *address)
 /* -- Lookups ------------------------------------------------------------------------------- */
 
 /* What it finds counts if nothing has changed. */
-static uintptr_t search(uintptr_t address)
+static void search(uintptr_t address, struct tti_cuda_reached *out)
 {
-	const struct list *all = atomic_load_explicit(&list, memory_order_acquire);
-	size_t from = 0, to = atomic_load_explicit(&nranges, memory_order_acquire);
+	const struct list *all = GET(list);
+	size_t from = 0, to = GET(nranges);
+	const struct range *range;
+	int owner;
 
+	*out = (struct tti_cuda_reached){ .at = NULL };
 	if (!all || to > all->room)
-		return 0;
+		return;
 	while (from < to) { /* the last that does not begin behind it is in [from - 1, to - 1] */
 		const size_t middle = (from + to) / 2;
 
-		if (get(&all->at[middle].from) <= address)
+		if (GET(all->at[middle].from) <= address)
 			from = middle + 1;
 		else
 			to = middle;
 	}
-	if (!from || address >= get(&all->at[from - 1].to))
-		return 0;
-	return address + get(&all->at[from - 1].shift);
+	if (!from || address >= GET(all->at[from - 1].to))
+		return;
+	range = &all->at[from - 1];
+	owner = GET(range->owner);
+	*out = (struct tti_cuda_reached){
+		.at = (char *)(address + GET(range->shift)),
+		.owner = owner < 0 ? ~owner : owner,
+		.is_plain = owner < 0,
+		.devices = GET(range->devices),
+	};
 }
 
-char *tti_cuda_reach_find(const char *address)
+bool tti_cuda_reach_find(const char *address, struct tti_cuda_reached *out)
 {
 	for (;;) {
-		const uint64_t before = atomic_load_explicit(&version, memory_order_acquire);
-		const uintptr_t found = search((uintptr_t)address);
+		const uint64_t before = GET(version);
 
+		search((uintptr_t)address, out);
 		/* All loads of search() are acquire, so that this one comes behind them. */
 		if (!(before & 1) && atomic_load_explicit(&version, memory_order_relaxed) == before)
-			return (char *)found;
+			return out->at;
 	}
 }

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 
 #include "engine/internal.h"
-#include "engine/reach.h"
 
 static struct {
 	pthread_once_t once;
@@ -115,20 +114,14 @@ int tti_cuda_view_reserve(size_t nbytes, size_t alignment, void *hint, struct tt
 		tti_cuda_view_release(&view);
 		return error;
 	}
-	if (guarded && !tti_cuda_reach_add(view.address, nbytes, view.reach)) {
-		tti_cuda_view_release(&view);
-		return tti_cuda_fail(TTI_CUDA_ENOMEM, "this host is out of memory");
-	}
 	*out = view;
 	return 0;
 }
 
 void tti_cuda_view_release(struct tti_cuda_view *view)
 {
-	if (view->reach && view->reach != view->address) {
-		tti_cuda_reach_remove(view->address);
+	if (view->reach && view->reach != view->address)
 		munmap(view->reach, view->nbytes);
-	}
 	if (view->address)
 		munmap(view->address, view->nbytes);
 	*view = (struct tti_cuda_view){ 0 };
