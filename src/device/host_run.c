@@ -58,6 +58,8 @@ static void *run(void *self)
 		pthread_cond_wait(&runner->decided, &runner->lock);
 	runs = runner->begins;
 	pthread_mutex_unlock(&runner->lock);
+	if (runs && runner->host->join)
+		runner->host->join(runner->host->of);
 	if (runs)
 		run_thread(thread);
 	return NULL;

@@ -23,6 +23,9 @@ struct tti_dev_host {
 	/* Where the host reaches an address of a GPU; NULL: there. */
 	void *(*view)(uint64_t address);
 	struct tti_dev_traffic *traffic; /* NULL: not counted */
+	/* What a thread that is started calls first, with `of`; NULL: nothing. */
+	void (*join)(int of);
+	int of;
 };
 
 /* Returns when all blocks have ended. TUTTI_ESYS: a thread could not be started, TUTTI_ENOMEM: out of

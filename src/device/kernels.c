@@ -141,6 +141,10 @@ static tutti_status register_host(const struct tti_kernels *kernels, const char 
 	memcpy(&driver.add, &symbol, sizeof(symbol));
 	symbol = tti_gpu_driver_symbol(kernels->driver, "tti_cuda_reach");
 	memcpy(&driver.reach, &symbol, sizeof(symbol));
+	symbol = tti_gpu_driver_symbol(kernels->driver, "tti_cuda_kernel_self");
+	memcpy(&driver.self, &symbol, sizeof(symbol));
+	symbol = tti_gpu_driver_symbol(kernels->driver, "tti_cuda_kernel_join");
+	memcpy(&driver.join, &symbol, sizeof(symbol));
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return tti_fail(TUTTI_EUNSUPPORTED,

@@ -11,13 +11,18 @@
 #define INVALID_VALUE   1
 #define MOST_OF_A_BLOCK ((unsigned)TTI_DEV_THREADS_MAX)
 
-static void *(*reach)(uint64_t address);
+static struct tti_host_driver driver;
 
 /* The launch says which blocks there are: the driver's grid is their number. */
 static int run(void **args, const unsigned grid[3], const unsigned block[3], size_t shared_bytes)
 {
 	const struct tti_dev_launch *launch = args[0];
-	const struct tti_dev_host host = { .nthreads = block[0], .view = reach };
+	const struct tti_dev_host host = {
+		.nthreads = block[0],
+		.view = driver.reach,
+		.join = driver.join,
+		.of = driver.self ? driver.self() : 0,
+	};
 
 	(void)shared_bytes; /* is not of the GPU */
 	if (grid[0] != launch->ncalls * launch->nblocks || block[0] < 1 ||
@@ -27,7 +32,7 @@ static int run(void **args, const unsigned grid[3], const unsigned block[3], siz
 }
 
 __attribute__((visibility("default"))) int
-tti_kernels_host_register(const struct tti_host_driver *driver)
+tti_kernels_host_register(const struct tti_host_driver *given)
 {
 	static const char *const names[] = {
 #define X(name, value, bytes, text) "tutti_run_" text,
@@ -38,8 +43,8 @@ tti_kernels_host_register(const struct tti_host_driver *driver)
 	static const size_t nbytes = sizeof(struct tti_dev_launch);
 	int error = 0;
 
-	reach = driver->reach;
+	driver = *given;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !error; i++)
-		error = driver->add(NULL, names[i], run, &nbytes, 1);
+		error = driver.add(NULL, names[i], run, &nbytes, 1);
 	return error;
 }

@@ -20,6 +20,9 @@ struct tti_host_driver {
 		   const size_t *arg_bytes, size_t nargs);
 	/* tti_cuda_reach; NULL: addresses are where they say */
 	void *(*reach)(uint64_t address);
+	/* tti_cuda_kernel_self, tti_cuda_kernel_join; NULL: every thread reaches all memory */
+	int (*self)(void);
+	void (*join)(int self);
 };
 
 /* The one symbol of the library. Registers all kernels, each with one parameter, struct
