@@ -406,6 +406,17 @@ struct tti_call_room *tti_call_room_create(int n)
 	return room;
 }
 
+/* Transfers that are a part of a collective show its signature, so that a rank that is in another call
+ * is found; others are matched by pairs of ranks and have none. */
+static uint64_t sign_of_stage(const struct tti_call_item *item)
+{
+	const struct tti_args *user = item->now->part_of;
+
+	return user && user->coll != TUTTI_SEND_RECV
+		       ? tti_signature_make(item->comm->seq, tti_signature_part(user))
+		       : 0;
+}
+
 static tutti_status start_item(const struct tti_call_item *item, struct tti_running_call *run)
 {
 	struct tti_prepared *call;
@@ -421,7 +432,7 @@ static tutti_status start_item(const struct tti_call_item *item, struct tti_runn
 	clear(&run->job);
 	run->sign = 0;
 	if (!run->is_apart)
-		publish_call(item->comm, item->comm->seq, 0, 0, item->now);
+		publish_call(item->comm, item->comm->seq, sign_of_stage(item), 0, item->now);
 	st = tti_transfers_start(item->comm, item->now, item->nnow, &run->job);
 	if (st == TUTTI_OK)
 		return TUTTI_OK;

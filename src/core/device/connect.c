@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "boot/watch/watch.h"
 #include "core/call/args.h"
 #include "core/call/call.h"
 #include "core/comm.h"
@@ -48,6 +49,9 @@ struct making {
 	struct card *cards, *their_cards; /* [npeers] */
 	struct proof *proofs, *their_proofs;
 	struct tti_args *args; /* [2 * npeers] */
+	/* The user's call as it is published, which goes on afterwards. */
+	struct tti_published_call call;
+	bool is_running;
 };
 
 static uint64_t mark_of(const struct tti_comm *comm, int from, int to)
@@ -194,6 +198,27 @@ static tutti_status finish_mapped(const struct tti_comm *comm, int peer, const s
 
 /* -- All together ------------------------------------------------------------------------------- */
 
+static void keep_call(struct making *m)
+{
+	struct tti_current_call *current = &m->need->comm->current;
+
+	m->is_running = atomic_load(&current->running) != 0;
+	m->call = (struct tti_published_call){
+		.seq = atomic_load(&current->seq),
+		.signature = atomic_load(&current->signature),
+		.count = atomic_load(&current->count),
+		.packed = atomic_load(&current->packed),
+		.split = atomic_load(&current->split),
+		.stage = atomic_load(&current->stage),
+	};
+}
+
+static void publish_again(const struct making *m)
+{
+	if (m->is_running)
+		tti_current_call_publish(&m->need->comm->current, &m->call);
+}
+
 static tutti_status allocate(struct making *m)
 {
 	const size_t room = (size_t)m->need->npeers + 1;
@@ -263,10 +288,22 @@ static tutti_status finish_all(struct making *m)
 	return TUTTI_OK;
 }
 
-/* Nobody goes on while this rank cannot: tell all. */
+/* Nobody goes on while this rank cannot: tell all. What fails here may be the end of a peer, of which
+ * there is news then. */
 static void settle(struct making *m, tutti_status status)
 {
 	m->need->status = status == TUTTI_OK ? status : tti_stall_settle(m->need->comm, status, -1);
+}
+
+/* The same of what has to do with no peer. */
+static void fail_alone(struct making *m, tutti_status status)
+{
+	struct tti_comm *comm = m->need->comm;
+	char text[TTI_FAILURE_TEXT];
+
+	(void)snprintf(text, sizeof(text), "rank %d failed: %s", comm->rank, tti_error_text());
+	tti_comm_notify_failure(comm, status > TUTTI_STATUS_LOST ? TUTTI_EPEER : status, -1, text);
+	m->need->status = tti_comm_async_error(comm);
 }
 
 /* One step of all communicators that have not failed. */
@@ -275,6 +312,17 @@ static void each(struct making *makings, int n, tutti_status (*step)(struct maki
 	for (int i = 0; i < n; i++)
 		if (makings[i].need->status == TUTTI_OK)
 			settle(&makings[i], step(&makings[i]));
+}
+
+static void prepare_all(struct making *makings, int n)
+{
+	for (int i = 0; i < n; i++) {
+		const tutti_status st = prepare(&makings[i]);
+
+		keep_call(&makings[i]);
+		if (st != TUTTI_OK)
+			fail_alone(&makings[i], st);
+	}
 }
 
 static void add_transfer(struct making *m, struct tti_call_item *item, int peer, void *data,
@@ -319,8 +367,10 @@ static void swap(struct making *makings, int n, bool is_proof, struct tti_call_i
 			fill_item(m, m->cards, m->their_cards, sizeof(*m->cards), &items[i]);
 	}
 	tti_call_run_all(items, n, room);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		publish_again(&makings[i]);
 		makings[i].need->status = items[i].status;
+	}
 }
 
 static void connect_all(struct making *makings, int n)
@@ -329,16 +379,16 @@ static void connect_all(struct making *makings, int n)
 	struct tti_call_room *room = tti_call_room_create(n);
 
 	if (items && room) {
-		each(makings, n, prepare);
+		prepare_all(makings, n);
 		swap(makings, n, false, items, room);
 		each(makings, n, map_all);
 		swap(makings, n, true, items, room);
 		each(makings, n, finish_all);
 	} else {
 		for (int i = 0; i < n; i++)
-			settle(&makings[i],
-			       tti_fail(TUTTI_ENOMEM, "lanes of rank %d: out of memory",
-					makings[i].need->comm->rank));
+			fail_alone(&makings[i],
+				   tti_fail(TUTTI_ENOMEM, "lanes of rank %d: out of memory",
+					    makings[i].need->comm->rank));
 	}
 	tti_free(items);
 	tti_free(room);
@@ -367,8 +417,8 @@ void tti_device_connect(struct tti_device_need *needs, int n)
 		if (makings)
 			makings[count++] = own;
 		else
-			settle(&own, tti_fail(TUTTI_ENOMEM, "lanes of rank %d: out of memory",
-					      need->comm->rank));
+			fail_alone(&own, tti_fail(TUTTI_ENOMEM, "lanes of rank %d: out of memory",
+						  need->comm->rank));
 	}
 	if (count > 0)
 		connect_all(makings, count);
