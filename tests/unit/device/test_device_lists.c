@@ -209,6 +209,7 @@ static void draw_bed(struct play *play, struct device_config *out)
 	out->nslots = slots[draw(play, 3)];
 	out->words = draw(play, 2);
 	out->is_guarded = draw(play, 2);
+	out->in_turns = draw(play, 4) > 0;
 	out->slot_bytes = device_slot_bytes(400, 1, out->nblocks);
 }
 

@@ -138,7 +138,7 @@ static struct device_config draw_bed_to_stop(uint64_t *random)
 static void a_stop_at_any_moment_ends_all_threads(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= (SANITIZED ? 60 : 300); seed++) {
+	for (uint64_t seed = 1; seed <= (SANITIZED ? 60 : 150); seed++) {
 		uint64_t random = seed;
 		const struct device_config config = draw_bed_to_stop(&random);
 		const char *algorithm = draw_algorithm(&random);
@@ -154,7 +154,7 @@ static void a_stop_at_any_moment_ends_all_threads(void **state)
 static void lists_are_stopped_as_well(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= (SANITIZED ? 30 : 100); seed++) {
+	for (uint64_t seed = 1; seed <= (SANITIZED ? 30 : 60); seed++) {
 		uint64_t random = seed;
 		struct device_config config = draw_bed_to_stop(&random);
 
@@ -212,7 +212,7 @@ static void differ_once(uint64_t seed)
 static void a_message_of_another_call_is_named(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= (SANITIZED ? 60 : 300); seed++)
+	for (uint64_t seed = 1; seed <= (SANITIZED ? 60 : 150); seed++)
 		differ_once(seed);
 }
 
