@@ -397,7 +397,7 @@ tutti_status tti_flight_start(struct tti_comm *comm, struct tti_job *job,
 			      const struct tti_args *args, size_t slice_bytes, uint64_t tag)
 {
 	const struct tti_compiled *compiled = tti_executable_compiled(executable);
-	struct tti_flight *flight;
+	struct tti_flight *flight = NULL;
 	tutti_status st;
 
 	TTI_TRY(take(comm, &flight));
