@@ -200,12 +200,14 @@ static int other_process(const char *way)
 	struct tti_gpu_name name;
 	uint8_t bytes[4], word;
 	tutti_status status;
+	int files;
 
 	if (!strcmp(way, "socket"))
 		tti_fault_set("gpu.pidfd:1");
 	if (tti_gpu_open(2, &gpu) != TUTTI_OK ||
 	    read(STDIN_FILENO, &name, sizeof(name)) != (ssize_t)sizeof(name))
 		return 1;
+	files = open_files();
 	status = tti_gpu_memory_import(gpu, &name, &memory);
 	if (status != TUTTI_OK) {
 		fprintf(stderr, "%s\n", tti_error_text());
@@ -219,7 +221,7 @@ static int other_process(const char *way)
 	if (write(STDOUT_FILENO, "w", 1) != 1 || read(STDIN_FILENO, &word, 1) != 1)
 		return 4;
 	tti_gpu_memory_free(memory);
-	if (!nothing_is_held())
+	if (!nothing_is_held() || open_files() != files)
 		return 5;
 	tti_gpu_close(gpu);
 	return 0;
