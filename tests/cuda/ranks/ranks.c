@@ -202,6 +202,17 @@ void ranks_check_lanes(struct tti_comm *const *comms, int n)
 			ranks_look_at_lanes(comms[rank]);
 }
 
+/* Whoever marks the communicator as failed does both under the lock. */
+bool ranks_are_stopped(struct tti_comm *comm)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&comm->lock);
+	stopped = __atomic_load_n(&comm->device->control->stop, __ATOMIC_ACQUIRE) != 0;
+	pthread_mutex_unlock(&comm->lock);
+	return stopped;
+}
+
 tutti_status ranks_write_to(const struct tti_comm *comm, int peer)
 {
 	const struct tti_dev_lane in = lane_of(comm, peer, 0, false);

@@ -37,6 +37,9 @@ tutti_status ranks_connect(struct tti_comm *comm);
  * communicator whose lanes are made, of this process. */
 void ranks_check_lanes(struct tti_comm *const *comms, int n);
 
+/* Whether its kernels were told to end. */
+bool ranks_are_stopped(struct tti_comm *comm);
+
 /* Write a counter of the first block's lane to a peer, which may have ended. */
 tutti_status ranks_write_to(const struct tti_comm *comm, int peer);
 

@@ -460,10 +460,10 @@ static void a_failure_stops_kernels(void **state)
 	ranks_make(&ranks, 2, devices, false);
 	inside(&ranks, comms);
 	ranks_do(&ranks, connect_all);
-	assert_int_equal(comms[0]->device->control->stop, 0);
+	assert_false(ranks_are_stopped(comms[0]));
 	tti_comm_mark_failed(comms[0], TUTTI_EPEER, "a test");
-	assert_int_equal(comms[0]->device->control->stop, 1);
-	assert_int_equal(comms[1]->device->control->stop, 0);
+	assert_true(ranks_are_stopped(comms[0]));
+	assert_false(ranks_are_stopped(comms[1]));
 	ranks_end(&ranks);
 
 	/* Also where the failure comes first. */
@@ -471,7 +471,7 @@ static void a_failure_stops_kernels(void **state)
 	inside(&ranks, comms);
 	tti_comm_mark_failed(comms[0], TUTTI_EPEER, "a test");
 	assert_true(ranks_connect(comms[0]) != TUTTI_OK);
-	assert_int_equal(comms[0]->device->control->stop, 1);
+	assert_true(ranks_are_stopped(comms[0]));
 	ranks_end(&ranks);
 	ranks_assert_nothing_held();
 }

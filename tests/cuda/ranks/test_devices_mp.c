@@ -160,7 +160,7 @@ static void lose_one(const struct process *process)
 		(void)usleep(1000);
 	}
 	assert_int_equal(status, TUTTI_EPEER);
-	assert_int_equal(process->inside->device->control->stop, 1);
+	assert_true(ranks_are_stopped(process->inside));
 }
 
 static void a_death_stops_the_kernels_of_the_others(void **state)
