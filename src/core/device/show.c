@@ -83,8 +83,8 @@ static tutti_status find_memory(struct tti_comm *comm, tutti_memory_use *out)
 		use.device_bytes = atomic_load(&comm->device->device_bytes);
 		use.pinned_bytes = atomic_load(&comm->device->pinned_bytes);
 	}
-	memset(out, 0, out->size);
-	memcpy(out, &use, out->size < sizeof(use) ? out->size : sizeof(use));
+	memset(out, 0, use.size);
+	memcpy(out, &use, use.size < sizeof(use) ? use.size : sizeof(use));
 	return TUTTI_OK;
 }
 
