@@ -395,9 +395,16 @@ static void *run_group(void *self)
 
 static bool has_report(const struct device_bed *bed)
 {
-	for (int rank = 0; rank < bed->config.n; rank++)
-		if (__atomic_load_n(&device_control(bed, rank)->report.result, __ATOMIC_ACQUIRE))
-			return true;
+	for (int rank = 0; rank < bed->config.n; rank++) {
+		const struct tti_dev_report *report = &device_control(bed, rank)->report;
+
+		if (!__atomic_load_n(&report->result, __ATOMIC_ACQUIRE))
+			continue;
+		/* What is read while others run is all there. */
+		if (report->peer < 0 || report->peer >= bed->config.n)
+			abort();
+		return true;
+	}
 	return false;
 }
 

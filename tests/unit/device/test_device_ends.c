@@ -20,7 +20,7 @@
 #include "support/sanitizer.h"
 #include "util/clock.h"
 
-#define STOPS      (SANITIZED ? 40 : 400)
+#define STOPS      (SANITIZED ? 20 : 100)
 /* Ten times what was asked for. */
 #define STOPPED_NS (10 * 100 * TTI_NS_PER_MS * (SANITIZED ? 10 : 1))
 
