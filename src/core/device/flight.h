@@ -91,6 +91,7 @@ struct tti_flight {
 	struct tti_job job;
 	struct tti_flight_call shown;
 	struct tti_flight_told told;
+	bool is_shown; /* before its stream has come to it */
 	struct tti_landing landing;
 };
 

@@ -107,24 +107,6 @@ void tti_flights_await(struct tti_comm *comm)
 
 /* -- One flight ------------------------------------------------------------------------------ */
 
-/* Until the stream has come to it. TUTTI_ESYS: it never will. */
-static tutti_status await_begin(struct tti_flights *flights, struct tti_flight *flight)
-{
-	tutti_status st = TUTTI_OK;
-
-	pthread_mutex_lock(&flights->lock);
-	while (atomic_load(&flight->begun) == 0 && st == TUTTI_OK) {
-		tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + PATIENCE_NS);
-		if (atomic_load(&flight->begun) > 0)
-			break;
-		pthread_mutex_unlock(&flights->lock);
-		st = tti_gpu_health(flight->comm->device->gpu);
-		pthread_mutex_lock(&flights->lock);
-	}
-	pthread_mutex_unlock(&flights->lock);
-	return st;
-}
-
 /* Wait for the job as for any other, and say what came of it. */
 static tutti_status wait_for(struct tti_flight *flight, struct tti_job *job)
 {
@@ -133,11 +115,7 @@ static tutti_status wait_for(struct tti_flight *flight, struct tti_job *job)
 	tutti_status st = job->status;
 
 	tti_call_show(flight->comm, &flight->shown);
-	if (st == TUTTI_AGAIN && flight->is_called && !flight->is_captured)
-		st = await_begin(flight->comm->device->flights, flight);
-	else if (st == TUTTI_AGAIN)
-		st = TUTTI_OK;
-	if (st == TUTTI_OK && job->status == TUTTI_AGAIN) {
+	if (st == TUTTI_AGAIN) {
 		if (!flight->has_messages) {
 			before = tti_wait_set_background(flight->told.awaited);
 			job->nap_ns = NAP_NS;
@@ -242,17 +220,73 @@ static void look_around(struct tti_comm *comm, struct overview *overview)
 
 /* -- The thread ------------------------------------------------------------------------------ */
 
-/* The next of the list; NULL: there is none now. Under the lock. */
-static struct tti_landing *take_first(struct tti_flights *flights)
+/* Whether it can be waited for: its stream has come to it, if that is known. */
+static bool is_due(const struct tti_landing *landing)
 {
-	struct tti_landing *landing = flights->first;
+	return landing->kind != TTI_LANDING_ONCE || !landing->flight->is_called ||
+	       atomic_load(&landing->flight->begun) > 0;
+}
 
+/* The next of the list; NULL: there is none now. A call that has not begun may be behind a graph in
+ * its stream, so what a graph repeats goes before it. Under the lock. */
+static struct tti_landing *take_next(struct tti_flights *flights)
+{
+	struct tti_landing **at = &flights->first, *landing;
+
+	if (*at && !is_due(*at))
+		while (*at && (*at)->kind != TTI_LANDING_REPEATED)
+			at = &(*at)->next;
+	landing = *at;
 	if (!landing)
 		return NULL;
-	flights->first = landing->next;
-	if (!flights->first)
-		flights->end = &flights->first;
+	*at = landing->next;
+	if (!landing->next)
+		flights->end = at;
 	return landing;
+}
+
+/* The first of the list waits for its stream. On a device that has failed it would for ever. Takes
+ * the lock away for a while. */
+static void await_stream(struct tti_comm *comm)
+{
+	struct tti_flights *flights = comm->device->flights;
+	struct tti_flight *flight = flights->first->flight;
+	tutti_status st;
+
+	if (!flight->is_shown) {
+		flight->is_shown = true;
+		pthread_mutex_unlock(&flights->lock);
+		tti_call_show(comm, &flight->shown);
+		pthread_mutex_lock(&flights->lock);
+		return;
+	}
+	tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + PATIENCE_NS);
+	if (!flights->first || is_due(flights->first))
+		return;
+	pthread_mutex_unlock(&flights->lock);
+	st = tti_gpu_health(comm->device->gpu);
+	pthread_mutex_lock(&flights->lock);
+	if (st != TUTTI_OK) {
+		flight->job.status = st;
+		flight->is_called = false;
+	}
+}
+
+/* Nothing is in the list. Takes the lock away for a while. */
+static void await_news(struct tti_comm *comm, struct overview *overview)
+{
+	struct tti_flights *flights = comm->device->flights;
+
+	if (!flights->has_captured) {
+		pthread_cond_wait(&flights->news, &flights->lock);
+		return;
+	}
+	tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + OVERVIEW_NS);
+	if (flights->first)
+		return;
+	pthread_mutex_unlock(&flights->lock);
+	look_around(comm, overview);
+	pthread_mutex_lock(&flights->lock);
 }
 
 static void *run(void *self)
@@ -263,8 +297,8 @@ static void *run(void *self)
 
 	tti_thread_low_latency();
 	pthread_mutex_lock(&flights->lock);
-	for (;;) {
-		struct tti_landing *landing = take_first(flights);
+	while (flights->first || !flights->is_closing) {
+		struct tti_landing *landing = take_next(flights);
 
 		if (landing) {
 			pthread_mutex_unlock(&flights->lock);
@@ -272,20 +306,11 @@ static void *run(void *self)
 			pthread_mutex_lock(&flights->lock);
 			if (--flights->nlandings == 0)
 				pthread_cond_broadcast(&flights->news);
-			continue;
+		} else if (flights->first) {
+			await_stream(comm);
+		} else {
+			await_news(comm, &overview);
 		}
-		if (flights->is_closing)
-			break;
-		if (!flights->has_captured) {
-			pthread_cond_wait(&flights->news, &flights->lock);
-			continue;
-		}
-		tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + OVERVIEW_NS);
-		if (flights->first)
-			continue;
-		pthread_mutex_unlock(&flights->lock);
-		look_around(comm, &overview);
-		pthread_mutex_lock(&flights->lock);
 	}
 	pthread_mutex_unlock(&flights->lock);
 	return NULL;

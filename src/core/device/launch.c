@@ -146,7 +146,8 @@ static tutti_status get_ready(struct tti_flight *flight, const struct tti_gpu_ca
 	if (!given)
 		return TUTTI_OK;
 	TTI_TRY(come_after(device->flights, device->gpu, capture, stream));
-	if (!flight->has_messages)
+	/* Where graphs have messages for the proxy, too, the host has to know which comes first. */
+	if (!flight->has_messages && !(device->has_proxy && device->flights->captured))
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_call(device->gpu, tti_landing_begins, flight, stream));
 	flight->is_called = true;
@@ -210,6 +211,10 @@ void tti_flights_launch(struct tti_job *const *jobs, const struct tti_args *cons
 {
 	struct batch batch;
 
+	/* What graphs repeat has no number, but messages that are on their way. */
+	for (int i = 0; i < n && !stream; i++)
+		if (is_ready(jobs[i]))
+			tti_flights_await(tti_flight_of(jobs[i])->comm);
 	connect(jobs, args, n);
 	for (int i = 0; i < n; i++)
 		if (is_ready(jobs[i])) {

@@ -9,6 +9,7 @@
 #include "core/init/peer_info.h"
 #include "gpu/cuda_memory.h"
 #include "util/error.h"
+#include "util/fault.h"
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -134,6 +135,8 @@ static bool reach(const struct trial *trial, int peer)
 	struct tti_gpu_memory *theirs;
 	bool reached;
 
+	if (tti_fault("core.reach"))
+		return false;
 	if (tti_gpu_memory_import(trial->comm->device->gpu, &trial->offers[peer].name, &theirs) !=
 	    TUTTI_OK) {
 		tti_log(TTI_LOG_INFO, TTI_CORE,

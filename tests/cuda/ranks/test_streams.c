@@ -14,6 +14,7 @@
 
 #include "gpu.h"
 #include "support/world.h"
+#include "util/fault.h"
 
 #define COUNT 3000
 #define CALLS 20
@@ -60,14 +61,25 @@ static tutti_status sum(const struct gpu_buffer *buffer, tutti_comm_t comm, tutt
 				comm, stream);
 }
 
+/* Once more with two ranks that do not reach each other's GPUs, so that the host moves their
+ * messages. */
+static void for_places(size_t nplaces, world_fn fn)
+{
+	for (size_t i = 0; i < 2 * nplaces; i++) {
+		const struct place *place = &places[i / 2];
+		const struct world world = { .n = place->n, .devices = place->devices };
+
+		if (i % 2)
+			tti_fault_set("core.reach:1");
+		if (world_run(&world, fn, (void *)(uintptr_t)place->devices) != 0)
+			fail_msg("in place %zu, %s", i / 2, i % 2 ? "not all reached" : "as it is");
+		tti_fault_set(NULL);
+	}
+}
+
 static void for_all_places(world_fn fn)
 {
-	for (size_t i = 0; i < PLACES; i++) {
-		const struct world world = { .n = places[i].n, .devices = places[i].devices };
-
-		if (world_run(&world, fn, (void *)(uintptr_t)places[i].devices) != 0)
-			fail_msg("in place %zu", i);
-	}
+	for_places(PLACES, fn);
 }
 
 /* What a rank without a device does: the same calls, on the host. */
@@ -349,7 +361,7 @@ static void repeat_a_graph(tutti_comm_t comm, int rank, int n, void *arg)
 	for (int i = 0; i < 2; i++)
 		gpu_stream_open(&stream[i], &buffer);
 	fill(&buffer, 1);
-	/* A call before it, three in it of which one is in another stream, one after it. */
+	/* A call before it, three in it of which one is in another stream, and others after it. */
 	CHECK_OK(sum(&buffer, comm, stream[1].tutti));
 	gpu_capture_begin(&stream[0]);
 	CHECK_OK(sum(&buffer, comm, stream[0].tutti));
@@ -363,11 +375,14 @@ static void repeat_a_graph(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK(is_filled(&buffer, 1, (uint32_t)n)); /* recorded is not run */
 	for (int i = 0; i < REPEATS; i++)
 		gpu_graph_launch(graph, &stream[0]);
+	/* Behind all of that, though made now. */
+	CHECK_OK(sum(&buffer, comm, stream[0].tutti));
 	gpu_stream_wait(&stream[0]);
-	CHECK(is_filled(&buffer, 1, power((uint32_t)n, 1 + 2 * REPEATS)));
-	CHECK_OK(sum(&buffer, comm, stream[1].tutti));
-	gpu_stream_wait(&stream[1]);
 	CHECK(is_filled(&buffer, 1, power((uint32_t)n, 2 + 2 * REPEATS)));
+	gpu_graph_launch(graph, &stream[0]);
+	gpu_stream_wait(&stream[0]);
+	CHECK_OK(sum(&buffer, comm, NULL));
+	CHECK(is_filled(&buffer, 1, power((uint32_t)n, 5 + 2 * REPEATS)));
 	gpu_graph_free(graph, &stream[0]);
 	for (int i = 0; i < 2; i++)
 		CHECK_OK(gpu_stream_close(&stream[i]));
@@ -379,12 +394,7 @@ static void graphs_are_repeated(void **state)
 {
 	(void)state;
 	/* All ranks have devices: hosts record nothing. */
-	for (size_t i = 0; i + 1 < PLACES; i++) {
-		const struct world world = { .n = places[i].n, .devices = places[i].devices };
-
-		if (world_run(&world, repeat_a_graph, (void *)(uintptr_t)places[i].devices) != 0)
-			fail_msg("in place %zu", i);
-	}
+	for_places(PLACES - 1, repeat_a_graph);
 }
 
 int main(void)
