@@ -23,6 +23,7 @@ struct rank {
 static _Atomic int failures;
 static pthread_barrier_t barrier;
 static _Thread_local bool has_ended;
+static void (*prepare)(int rank);
 
 int ranks_failures(void)
 {
@@ -34,6 +35,11 @@ bool ranks_failed(const char *file, int line, const char *what)
 	atomic_fetch_add(&failures, 1);
 	(void)fprintf(stderr, "%s:%d: %s: \"%s\"\n", file, line, what, ncclGetLastError(NULL));
 	return false;
+}
+
+void ranks_prepare(void (*fn)(int rank))
+{
+	prepare = fn;
 }
 
 void ranks_ended(void)
@@ -53,6 +59,8 @@ static void *run_rank(void *self)
 	ncclComm_t comm = NULL;
 
 	has_ended = false;
+	if (prepare)
+		prepare(rank->rank);
 	if (!CHECK_OK(ncclCommInitRank(&comm, crowd->n, crowd->id, rank->rank)))
 		return NULL;
 	crowd->fn(comm, rank->rank, crowd->n, crowd->arg);

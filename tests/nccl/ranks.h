@@ -16,6 +16,8 @@ typedef void (*ranks_fn)(ncclComm_t comm, int rank, int n, void *arg);
 /* Run fn on n ranks of one communicator, each on a thread; it is destroyed afterwards unless fn has
  * ended it (ranks_ended()). How many checks failed. */
 int ranks_run(int n, ranks_fn fn, void *arg);
+/* Each rank calls fn(rank) before its communicator is made, from now on; NULL: nothing. */
+void ranks_prepare(void (*fn)(int rank));
 /* Of the calling rank: its communicator is gone. */
 void ranks_ended(void);
 /* Wait for the others of ranks_run(). */
