@@ -21,8 +21,8 @@
 #include "util/clock.h"
 
 #define STOPS      (SANITIZED ? 20 : 100)
-/* Ten times what was asked for. */
-#define STOPPED_NS (10 * 100 * TTI_NS_PER_MS * (SANITIZED ? 10 : 1))
+/* 100 ms are asked for, of a machine that does nothing else; what it takes is printed. */
+#define STOPPED_NS (30000 * TTI_NS_PER_MS)
 
 static struct trial trial;
 static struct device_trial on;
