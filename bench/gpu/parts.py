@@ -27,8 +27,8 @@ class Part:
 # On the stand-in everything is as on a GPU but for the sizes: a kernel is threads of the host.
 def make(options):
     dry = options.dry
-    most = ["--most", "65536"] if dry else []
-    check, soak = (2, 2) if dry else (options.check_seconds, options.soak_seconds)
+    most = ["--most", "4096"] if dry else []
+    check, soak = (1, 1) if dry else (options.check_seconds, options.soak_seconds)
     ranks = [int(text) for text in options.ranks.split(",")]
     small = ["--small"] if dry else []
     tool = options.sanitizer and [options.sanitizer, "--error-exitcode", "1"]

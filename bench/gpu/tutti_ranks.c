@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "tutti/inspect.h"
 #include "tutti/tutti.h"
 
 #define CHECK(call) check((call), #call, __LINE__)
@@ -104,6 +105,15 @@ static void expel(struct rank *rank)
 		CHECK(tutti_deregister(member->comm, member->regs[i]));
 }
 
+static size_t memory(struct rank *rank)
+{
+	const struct member *member = rank->library;
+	tutti_memory_use use = TUTTI_MEMORY_USE_INIT;
+
+	CHECK(tutti_comm_memory(member->comm, &use));
+	return use.device_bytes;
+}
+
 static void destroy(struct rank *rank)
 {
 	struct member *member = rank->library;
@@ -121,4 +131,5 @@ const struct library library = { .name = "tutti",
 				 .release = release,
 				 .enroll = enroll,
 				 .expel = expel,
+				 .memory = memory,
 				 .destroy = destroy };

@@ -19,7 +19,7 @@ expect 0 "$day" --list
 lines err 0
 minutes=$(awk '{ sum += $2 } END { print sum }' "$tmp/out")
 [ "$minutes" -lt 30 ] || fail "the parts take $minutes minutes, more than there are"
-parts='limits nccl'
+parts='limits kernels ranks nccl sanitizer soak'
 expect 1 "$day" latency
 says err 'there is no part latency'
 expect 1 "$day" --write --into "$tmp/none"
@@ -27,7 +27,7 @@ ok "parts"
 
 # A part is a command of its own, whose figures stay when another is measured.
 for part in $parts; do
-	expect 0 "$day" --dry "$part" --build "$build" --into "$into"
+	expect 0 "$day" --dry "$part" --build "$build" --into "$into" --ranks 1,2,4
 	[ -f "$into/$part.txt" ] || fail "$part has kept nothing"
 	! grep -q 'is left out' "$tmp/err" ||
 		[ "$part" = limits ] || [ "$part" = nccl ] || fail "of $part something is left out"
@@ -36,8 +36,10 @@ for part in $parts; do
 	ok "$part"
 done
 for kind in plain registered; do
-	grep -q "^libnccl of tutti, 8 ranks | calls | $kind, 64 KiB | [0-9.]* | us\$" "$into/nccl.txt" ||
-		fail "nccl has no $kind calls"
+	for run in nccl.txt:libnccl\ of\ tutti ranks.txt:tutti; do
+		grep -q "^${run#*:}, 4 ranks | calls | $kind, 4 KiB | [0-9.]* | us\$" "$into/${run%%:*}" ||
+			fail "$run has no $kind calls"
+	done
 done
 
 # Figures of no GPU are not written into the page; into another they are.
@@ -47,8 +49,12 @@ says err 'figures of --dry'
 cmp "$root/docs/gpu.md" "$tmp/page" || fail "the page was changed"
 expect 0 "$day" --write --into "$into" --document "$tmp/page"
 says out 'calls'
-grep -Eq '^\| plain, 8 B \| us \| not measured \| not measured \|.* \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$' "$tmp/page" ||
-	fail "the page has no calls"
+grep -Eq '^\| plain, 8 B \| us( \| not measured){2}( \| [0-9.]+){2} \| not measured( \| [0-9.]+){2} \| not measured \|$' \
+	"$tmp/page" || fail "the page has no calls"
+for kernel in '8 B, exchange by words, of a graph' '1 MiB, in memory' 'drawn calls whose bytes'; do
+	grep -q "^| $kernel" "$tmp/page" || fail "the page does not have $kernel"
+done
+! grep -q '^Not measured' "$tmp/page" || fail "a block of the page was not written"
 expect 0 "$day" --write --into "$into" --document "$tmp/page"
 grep -q '^| cudaMemcpyAsync() of 1 GiB |' "$tmp/page" || fail "what was not measured here is gone"
 ok "the page"
