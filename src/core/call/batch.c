@@ -19,23 +19,17 @@ static int rounds_of(const struct tti_call_item *item)
 	return item->nargs - item->ntransfers + (item->ntransfers > 0);
 }
 
-/* Where calls are launched, and who is told of their ends; NULL: they run here. */
-struct launch {
-	const struct tti_flight_stream *stream;
-	const struct tti_flight_told *told;
-};
-
 /* Handoffs are planned by calls of the host, whose turn has to have come. */
-static void plan_handoffs(struct tti_call_item *items, int n, const struct launch *launch)
+static void plan_handoffs(struct tti_call_item *items, int n, bool launches)
 {
-	for (int i = 0; launch && i < n; i++) {
+	for (int i = 0; launches && i < n; i++) {
 		if (!tti_handoff_has_calls(&items[i]))
 			continue;
 		tti_call_await_turn(&items[i]);
 		/* Sources that are compared are what the stream is about to write. */
 		if (tti_params()->check)
-			items[i].status = tti_gpu_stream_wait(items[i].comm->device->gpu,
-							      launch->stream->cuda);
+			items[i].status =
+				tti_gpu_stream_wait(items[i].comm->device->gpu, items[i].to.cuda);
 	}
 	tti_handoffs_plan(items, n);
 }
@@ -43,7 +37,7 @@ static void plan_handoffs(struct tti_call_item *items, int n, const struct launc
 /* The k-th call of each communicator, all of them side by side: the k-th of one
  * never waits for a later one of another, on any rank. */
 static void run_round(struct tti_call_item *items, int n, int k, struct tti_call_room *room,
-		      const struct launch *launch)
+		      bool launches)
 {
 	bool has_handoff = false;
 
@@ -59,9 +53,9 @@ static void run_round(struct tti_call_item *items, int n, int k, struct tti_call
 		has_handoff |= item->nnow > 0 && item->now->coll == TUTTI_HANDOFF;
 	}
 	if (has_handoff)
-		plan_handoffs(items, n, launch);
-	if (launch)
-		tti_call_launch_all(items, n, room, launch->stream, launch->told);
+		plan_handoffs(items, n, launches);
+	if (launches)
+		tti_call_launch_all(items, n, room);
 	else
 		tti_call_run_all(items, n, room);
 }
@@ -76,7 +70,7 @@ static tutti_status no_room(const struct tti_call_item *item, int n)
 }
 
 /* A group of one communicator, as most are, needs no memory. */
-static void run_rounds(struct tti_call_item *items, int n, const struct launch *launch)
+static void run_rounds(struct tti_call_item *items, int n, bool launches)
 {
 	struct tti_call_room *room = n == 1 ? NULL : tti_call_room_create(n);
 	int most = 0;
@@ -88,7 +82,7 @@ static void run_rounds(struct tti_call_item *items, int n, const struct launch *
 			most = rounds_of(&items[i]);
 	}
 	for (int k = 0; k < most; k++)
-		run_round(items, n, k, room, launch);
+		run_round(items, n, k, room, launches);
 	tti_free(room);
 }
 
@@ -98,7 +92,7 @@ tutti_status tti_batch_run(struct tti_call_item *items, int n)
 
 	for (int i = 0; i < n; i++)
 		tti_sequence_wait(items[i].comm, items[i].seqno);
-	run_rounds(items, n, NULL);
+	run_rounds(items, n, false);
 	for (int i = 0; i < n; i++) {
 		if (st == TUTTI_OK)
 			st = items[i].status;
@@ -134,16 +128,13 @@ static void count_launch(struct tti_call_item *item)
 	item->landing = NULL;
 }
 
-tutti_status tti_batch_launch(struct tti_call_item *items, int n,
-			      const struct tti_flight_stream *stream,
-			      const struct tti_flight_told *told)
+tutti_status tti_batch_launch(struct tti_call_item *items, int n)
 {
-	const struct launch launch = { stream, told };
 	tutti_status st = TUTTI_OK;
 
 	for (int i = 0; i < n; i++)
 		prepare_launch(&items[i]);
-	run_rounds(items, n, &launch);
+	run_rounds(items, n, true);
 	for (int i = 0; i < n; i++) {
 		if (st == TUTTI_OK)
 			st = items[i].status;

@@ -13,11 +13,9 @@
  * error. */
 tutti_status tti_batch_run(struct tti_call_item *items, int n);
 
-/* The same for ranks with devices, in a stream of CUDA of the program: when this returns they are
- * launched, and `told` is told of the end of each. An item of which nothing could be launched takes
+/* The same for ranks with devices, in streams of CUDA of the program (items[i].to): when this returns
+ * they are launched, and items[i].told is told of the end of each. An item of which nothing could be launched takes
  * its number back. By the thread that makes calls. */
-tutti_status tti_batch_launch(struct tti_call_item *items, int n,
-			      const struct tti_flight_stream *stream,
-			      const struct tti_flight_told *told);
+tutti_status tti_batch_launch(struct tti_call_item *items, int n);
 
 #endif

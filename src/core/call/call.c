@@ -387,22 +387,28 @@ tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tt
 
 /* -- Of several communicators ------------------------------------------------------ */
 
-struct tti_call_room {
+/* Of the items that have started. */
+struct tti_call_list {
 	struct tti_job **jobs;
 	const struct tti_args **args;
+	const struct tti_flight_stream **to;
+};
+
+struct tti_call_room {
+	struct tti_call_list list;
 	struct tti_running_call runs[];
 };
 
 struct tti_call_room *tti_call_room_create(int n)
 {
-	struct tti_call_room *room =
-		tti_alloc(sizeof(*room) + (size_t)n * (sizeof(*room->runs) + sizeof(*room->jobs) +
-						       sizeof(*room->args)));
+	const size_t one = sizeof(struct tti_running_call) + 3 * sizeof(void *);
+	struct tti_call_room *room = tti_alloc(sizeof(*room) + (size_t)n * one);
 
 	if (!room)
 		return NULL;
-	room->jobs = (struct tti_job **)(void *)(room->runs + n);
-	room->args = (const struct tti_args **)(void *)(room->jobs + n);
+	room->list.jobs = (struct tti_job **)(void *)(room->runs + n);
+	room->list.args = (const struct tti_args **)(void *)(room->list.jobs + n);
+	room->list.to = (const struct tti_flight_stream **)(void *)(room->list.args + n);
 	return room;
 }
 
@@ -478,17 +484,20 @@ static void finish_item(struct tti_call_item *item)
 
 /* Launch the jobs of ranks with devices. Those that cannot be are finished at once, since others, of
  * ranks of this thread too, wait for them. Returns how many jobs there are to wait for. */
-static int launch_all(struct tti_call_item *items, int n, struct tti_job **jobs,
-		      const struct tti_args **args, const struct tti_flight_stream *stream)
+static int launch_all(struct tti_call_item *items, int n, struct tti_call_list *list)
 {
+	struct tti_job **jobs = list->jobs;
 	int started = 0;
+	bool is_apart = false;
 
 	for (int i = 0; i < n; i++)
 		if (items[i].run) {
+			is_apart = items[i].run->is_apart;
 			jobs[started] = &items[i].run->job;
-			args[started++] = items[i].now;
+			list->to[started] = &items[i].to;
+			list->args[started++] = items[i].now;
 		}
-	tti_flights_launch(jobs, args, started, stream);
+	tti_flights_launch(jobs, list->args, started, is_apart ? list->to : NULL);
 	started = 0;
 	for (int i = 0; i < n; i++) {
 		if (items[i].run && items[i].run->job.status < 0)
@@ -499,15 +508,27 @@ static int launch_all(struct tti_call_item *items, int n, struct tti_job **jobs,
 	return started;
 }
 
+/* Room for one item. */
+struct alone {
+	struct tti_running_call run;
+	struct tti_job *job;
+	const struct tti_args *args;
+	const struct tti_flight_stream *to;
+};
+
+static struct tti_call_list list_of(struct tti_call_room *room, struct alone *alone)
+{
+	return room ? room->list : (struct tti_call_list){ &alone->job, &alone->args, &alone->to };
+}
+
 void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *room)
 {
-	struct tti_running_call one, *runs = room ? room->runs : &one;
-	struct tti_job *job, **jobs = room ? room->jobs : &job;
-	const struct tti_args *arg, **args = room ? room->args : &arg;
-	int started = start_all(items, n, runs, false);
+	struct alone alone;
+	struct tti_call_list list = list_of(room, &alone);
+	int started = start_all(items, n, room ? room->runs : &alone.run, false);
 
-	started = launch_all(items, n, jobs, args, NULL);
-	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
+	started = launch_all(items, n, &list);
+	(void)tti_job_wait(list.jobs, started); /* each item has a status of its own */
 	for (int i = 0; i < n; i++)
 		if (items[i].run)
 			finish_item(&items[i]);
@@ -545,14 +566,12 @@ void tti_call_await_turn(const struct tti_call_item *item)
 	tti_flights_await(item->comm);
 }
 
-void tti_call_launch_all(struct tti_call_item *items, int n, struct tti_call_room *room,
-			 const struct tti_flight_stream *stream, const struct tti_flight_told *told)
+void tti_call_launch_all(struct tti_call_item *items, int n, struct tti_call_room *room)
 {
-	struct tti_running_call one, *runs = room ? room->runs : &one;
-	struct tti_job *job, **jobs = room ? room->jobs : &job;
-	const struct tti_args *arg, **args = room ? room->args : &arg;
+	struct alone alone;
+	struct tti_call_list list = list_of(room, &alone);
 
-	(void)start_all(items, n, runs, true);
+	(void)start_all(items, n, room ? room->runs : &alone.run, true);
 	for (int i = 0; i < n; i++) {
 		tutti_status st;
 
@@ -564,13 +583,13 @@ void tti_call_launch_all(struct tti_call_item *items, int n, struct tti_call_roo
 		else if (!tti_flight_has_lanes(tti_flight_of(&items[i].run->job)))
 			tti_call_await_turn(&items[i]);
 	}
-	(void)launch_all(items, n, jobs, args, stream);
+	(void)launch_all(items, n, &list);
 	for (int i = 0; i < n; i++) {
 		struct tti_running_call *run = items[i].run;
 
 		if (!run)
 			continue;
-		tti_flight_let_go(tti_flight_of(&run->job), &run->job, told);
+		tti_flight_let_go(tti_flight_of(&run->job), &run->job, &items[i].told);
 		items[i].nlaunched++;
 		items[i].run = NULL;
 	}

@@ -9,16 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/device/flight.h"
 #include "tutti/tutti.h"
 
 struct tti_args;
 struct tti_call_room;
 struct tti_comm;
-struct tti_flight_call;
-struct tti_flight_stream;
-struct tti_flight_told;
-struct tti_job;
-struct tti_landing;
 struct tti_prepared;
 struct tti_running_call;
 
@@ -32,7 +28,11 @@ struct tti_call_item {
 	const struct tti_args *now;
 	int nnow;
 	struct tti_running_call *run; /* while it does */
-	/* In a stream of the program: calls that were launched, and what counts their end. */
+	/* In a stream of the program: which, who is told, calls that were launched, and what counts
+	 * their end. */
+	tutti_stream_t stream;
+	struct tti_flight_stream to;
+	struct tti_flight_told told;
 	int nlaunched;
 	struct tti_landing *landing;
 	tutti_status status;
@@ -61,11 +61,9 @@ tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *a
 /* Whether a call runs in a kernel. What the library calls for itself is in memory of the host. */
 bool tti_call_is_on_device(const struct tti_comm *comm, const struct tti_args *args);
 
-/* As tti_call_run_all(), for ranks with devices, in a stream of CUDA of the program: the calls go on
- * when this returns, and `told` is told of each. */
-void tti_call_launch_all(struct tti_call_item *items, int n, struct tti_call_room *room,
-			 const struct tti_flight_stream *stream,
-			 const struct tti_flight_told *told);
+/* As tti_call_run_all(), for ranks with devices, in streams of CUDA of the program (items[i].to): the
+ * calls go on when this returns, and items[i].told is told of each. */
+void tti_call_launch_all(struct tti_call_item *items, int n, struct tti_call_room *room);
 /* Until nothing of the communicator runs on the device: its links are free. */
 void tti_call_await_turn(const struct tti_call_item *item);
 

@@ -183,16 +183,15 @@ static tutti_status launch(struct tutti_persistent *persistent, struct tti_comm 
 	struct tti_call_item item = {
 		.comm = comm, .seqno = persistent->seqno, .args = &persistent->args, .nargs = 1
 	};
-	struct tti_flight_told told = { begins, landed, persistent, NULL };
-	struct tti_flight_stream to;
-	tutti_status st = tti_stream_launch(stream, &to, &persistent->told);
+	tutti_status st = tti_stream_launch(stream, &item.to, &persistent->told);
 
 	if (st != TUTTI_OK) {
 		tti_sequence_untake(comm);
 		return st;
 	}
-	told.awaited = persistent->told.awaited;
-	return tti_batch_launch(&item, 1, &to, &told);
+	item.told =
+		(struct tti_flight_told){ begins, landed, persistent, persistent->told.awaited };
+	return tti_batch_launch(&item, 1);
 }
 
 static tutti_status push(struct tutti_persistent *persistent, struct tti_comm *comm,

@@ -19,6 +19,15 @@
 
 /* -- Batches ---------------------------------------------------------------------- */
 
+/* In place of a stream: all those in which kernels are launched. */
+static char each;
+#define EACH ((tutti_stream_t)(void *)&each)
+
+static bool is_in(const struct tti_queued_call *call, tutti_stream_t stream)
+{
+	return stream == EACH ? tti_is_launched(call) : call->stream == stream;
+}
+
 /* One allocation: items and their calls. */
 struct batch {
 	struct tti_stream_item item;
@@ -52,7 +61,7 @@ static void fill_item(struct tti_call_item *item, const struct tti_queued_call *
 {
 	for (int collectives = 0; collectives < 2; collectives++)
 		for (size_t i = 0; i < ncalls; i++)
-			if (calls[i].comm == item->comm && calls[i].stream == stream &&
+			if (calls[i].comm == item->comm && is_in(&calls[i], stream) &&
 			    tti_is_transfer(&calls[i]) != (bool)collectives)
 				item->args[item->nargs++] = tti_args_take(&calls[i].args);
 }
@@ -70,9 +79,10 @@ static struct batch *make_batch(const struct tti_queued_call *calls, size_t ncal
 		return NULL;
 	next_args = (struct tti_args *)(void *)(batch->items + ncalls);
 	for (size_t i = 0; i < ncalls; i++)
-		if (calls[i].stream == stream) {
+		if (is_in(&calls[i], stream)) {
 			struct tti_call_item *item = item_of(batch, calls[i].comm);
 
+			item->stream = calls[i].stream;
 			item->nargs++;
 			item->ntransfers += tti_is_transfer(&calls[i]);
 		}
@@ -130,19 +140,35 @@ static tutti_status find_place(const struct tti_queued_call *calls, size_t ncall
 				 ndevices, n - ndevices);
 }
 
-static tutti_status launch_batch(struct batch *batch, tutti_stream_t stream)
+static tutti_status launch_batch(struct batch *batch)
 {
-	struct tti_flight_stream to;
-	struct tti_flight_told told;
-	tutti_status st = tti_stream_launch(stream, &to, &told);
+	tutti_status st = TUTTI_OK;
 
+	for (int i = 0; i < batch->n && st == TUTTI_OK; i++) {
+		struct tti_call_item *item = &batch->items[i];
+
+		st = tti_stream_launch(item->stream, &item->to, &item->told);
+	}
 	if (st != TUTTI_OK) {
 		drop_batch(batch);
 		return st;
 	}
-	st = tti_batch_launch(batch->items, batch->n, &to, &told);
+	st = tti_batch_launch(batch->items, batch->n);
 	free_batch(batch);
 	return st;
+}
+
+bool tti_is_launched(const struct tti_queued_call *call)
+{
+	return call->stream && tti_stream_is_cuda(call->stream) && call->comm->device;
+}
+
+tutti_status tti_submit_launches(const struct tti_queued_call *calls, size_t ncalls)
+{
+	struct batch *batch = make_batch(calls, ncalls, EACH);
+
+	return batch ? launch_batch(batch)
+		     : tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
 }
 
 tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls,
@@ -162,7 +188,7 @@ tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls
 	if (!stream)
 		return run_batch(&batch->item);
 	if (is_launched)
-		return launch_batch(batch, stream);
+		return launch_batch(batch);
 	st = tti_stream_push(stream, &batch->item, run_batch);
 	if (st != TUTTI_OK)
 		drop_batch(batch);

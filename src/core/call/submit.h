@@ -15,6 +15,12 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
 TUTTI_CHECKED tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls,
 					    tutti_stream_t stream);
 
+/* Whether a call is launched in its stream of CUDA when the group ends; launches(): those of all
+ * streams together, since they are of ranks of one thread, which may wait for each other while lanes
+ * are made. No communicator is on two streams. */
+bool tti_is_launched(const struct tti_queued_call *call);
+TUTTI_CHECKED tutti_status tti_submit_launches(const struct tti_queued_call *calls, size_t ncalls);
+
 static inline bool tti_is_transfer(const struct tti_queued_call *call)
 {
 	return call->args.coll == TUTTI_SEND_RECV;

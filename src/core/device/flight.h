@@ -142,10 +142,10 @@ struct tti_flight_stream {
 
 /* Launch those of n jobs that are flights and have not failed: those of one GPU and type together.
  * args[i]: of the call of job i, for ranks that ask while lanes are made. A flight that cannot be
- * launched has the error in its job's status. `stream` NULL: one of the library's, and all calls
- * before these are done. */
+ * launched has the error in its job's status. streams[i]: where; NULL: in streams of the library's,
+ * and all calls before these are done. */
 void tti_flights_launch(struct tti_job *const *jobs, const struct tti_args *const *args, int n,
-			const struct tti_flight_stream *stream);
+			const struct tti_flight_stream *const *streams);
 
 /* The job is over, and all ranks were told if it has failed. Wait until the kernel has ended too, and
  * take the flight back. */

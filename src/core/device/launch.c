@@ -17,6 +17,7 @@
 
 /* Launches of several communicators at a time. */
 struct batch {
+	const struct tti_flight_stream *stream; /* NULL: the library's */
 	struct tti_job *job[TTI_DEV_CALLS_MAX];
 	struct tti_dev_launch launch;
 };
@@ -155,8 +156,9 @@ static tutti_status get_ready(struct tti_flight *flight, const struct tti_gpu_ca
 }
 
 /* All of one GPU, with kernels of one type. */
-static tutti_status launch_all(struct batch *batch, int n, const struct tti_flight_stream *given)
+static tutti_status launch_all(struct batch *batch, int n)
 {
+	const struct tti_flight_stream *given = batch->stream;
 	struct tti_flight *first = tti_flight_of(batch->job[0]);
 	struct tti_device *device = device_of(first);
 	struct tti_gpu_capture capture;
@@ -198,21 +200,29 @@ static bool is_ready(const struct tti_job *job)
 	return flight && job->status == TUTTI_AGAIN && !flight->is_launched;
 }
 
-static void launch_batch(struct batch *batch, int n, const struct tti_flight_stream *stream)
+static void launch_batch(struct batch *batch, int n)
 {
-	const tutti_status st = launch_all(batch, n, stream);
+	const tutti_status st = launch_all(batch, n);
 
 	for (int i = 0; i < n && st != TUTTI_OK; i++)
 		batch->job[i]->status = st;
 }
 
+/* Whether two jobs go into one launch. */
+static bool go_together(struct tti_job *const *jobs, int i, int k,
+			const struct tti_flight_stream *const *streams)
+{
+	return is_ready(jobs[k]) && (!streams || streams[i]->cuda == streams[k]->cuda) &&
+	       may_share(tti_flight_of(jobs[i]), tti_flight_of(jobs[k]));
+}
+
 void tti_flights_launch(struct tti_job *const *jobs, const struct tti_args *const *args, int n,
-			const struct tti_flight_stream *stream)
+			const struct tti_flight_stream *const *streams)
 {
 	struct batch batch;
 
 	/* What graphs repeat has no number, but messages that are on their way. */
-	for (int i = 0; i < n && !stream; i++)
+	for (int i = 0; i < n && !streams; i++)
 		if (is_ready(jobs[i]))
 			tti_flights_await(tti_flight_of(jobs[i])->comm);
 	connect(jobs, args, n);
@@ -226,11 +236,11 @@ void tti_flights_launch(struct tti_job *const *jobs, const struct tti_args *cons
 	for (int i = 0; i < n; i++) {
 		int nbatch = 0;
 
+		batch.stream = streams ? streams[i] : NULL;
 		for (int k = i; k < n && nbatch < TTI_DEV_CALLS_MAX && is_ready(jobs[i]); k++)
-			if (k == i || (is_ready(jobs[k]) &&
-				       may_share(tti_flight_of(jobs[i]), tti_flight_of(jobs[k]))))
+			if (k == i || go_together(jobs, i, k, streams))
 				batch.job[nbatch++] = jobs[k];
 		if (nbatch > 0)
-			launch_batch(&batch, nbatch, stream);
+			launch_batch(&batch, nbatch);
 	}
 }

@@ -216,6 +216,44 @@ static void an_end_ends_kernels(void **state)
 	in_all_pairs(revoke, 0);
 }
 
+/* Two ranks of one thread. The kernels of the first wait for the second, the last of them behind what
+ * the program does in its stream. */
+static void an_abort_ends_what_is_in_flight(void **state)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+	struct gpu_buffer buffer[2];
+	struct gpu_stream stream[2];
+	tutti_comm_t comm[2];
+
+	(void)state;
+	config.device = 3;
+	assert_int_equal(tutti_comm_init_all(comm, 2, &config), TUTTI_OK);
+	for (int i = 0; i < 2; i++) {
+		gpu_alloc(&buffer[i], 3, COUNT);
+		gpu_stream_open(&stream[i], &buffer[i]);
+	}
+	assert_int_equal(tutti_group_start(), TUTTI_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(tutti_all_reduce(buffer[i].memory, buffer[i].memory, COUNT,
+						  TUTTI_UINT8, TUTTI_SUM, comm[i], stream[i].tutti),
+				 TUTTI_OK);
+	assert_int_equal(tutti_group_end(), TUTTI_OK);
+	for (int times = 0; times < 5; times++)
+		assert_int_equal(tutti_all_reduce(buffer[0].memory, buffer[0].memory, COUNT,
+						  TUTTI_UINT8, TUTTI_SUM, comm[0], stream[0].tutti),
+				 TUTTI_OK);
+	assert_int_equal(tutti_stream_query(stream[0].tutti), TUTTI_AGAIN);
+	assert_int_equal(tutti_comm_abort(comm[0]), TUTTI_OK);
+	gpu_stream_wait(&stream[0]);
+	assert_int_equal(tutti_stream_synchronize(stream[0].tutti), TUTTI_EABORTED);
+	assert_int_equal(await_error(comm[1]), TUTTI_EPEER);
+	assert_int_equal(tutti_comm_destroy(comm[1]), TUTTI_OK);
+	for (int i = 0; i < 2; i++) {
+		(void)gpu_stream_close(&stream[i]);
+		gpu_free(&buffer[i]);
+	}
+}
+
 /* -- Buffers and operators ----------------------------------------------------------------------- */
 
 static void add(void *inout, const void *in, size_t count, tutti_type type, void *arg)
@@ -299,6 +337,7 @@ int main(void)
 		cmocka_unit_test(another_length_is_named),
 		cmocka_unit_test(who_does_not_come_is_named),
 		cmocka_unit_test(an_end_ends_kernels),
+		cmocka_unit_test(an_abort_ends_what_is_in_flight),
 		cmocka_unit_test(what_kernels_do_not_reach_is_refused),
 		cmocka_unit_test(pinned_memory_of_the_host_is_reached),
 	};
