@@ -22,6 +22,7 @@ typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 
 extern int cudaSetDevice(int device);
+extern int cudaGetDevice(int *device);
 extern int cudaMalloc(void **out, size_t nbytes);
 extern int cudaFree(void *memory);
 extern int cudaMallocHost(void **out, size_t nbytes);
@@ -344,6 +345,46 @@ static void scalars(void **state)
 	assert_int_equal(ranks_run(RANKS, scalar_of_a_rank, NULL), 0);
 }
 
+/* -- One thread with all ranks ------------------------------------------------------------------- */
+
+/* Two ranks of each device, and a call of all of them in a group. */
+static void one_thread_has_all_ranks(void **state)
+{
+	static const int devices[] = { 0, 0, 1, 1 };
+	ncclComm_t comms[RANKS];
+	struct at at[RANKS];
+	int before = -1;
+
+	(void)state;
+	assert_int_equal(cudaSetDevice(2), 0);
+	assert_int_equal(ncclCommInitAll(comms, RANKS, devices), ncclInvalidUsage);
+	setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+	assert_int_equal(ncclCommInitAll(comms, RANKS, devices), ncclSuccess);
+	unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
+	assert_int_equal(cudaGetDevice(&before), 0);
+	assert_int_equal(before, 2);
+	for (int rank = 0; rank < RANKS; rank++) {
+		CHECK_CU(cudaSetDevice(devices[rank]));
+		at[rank] = begin(comms[rank], rank, RANKS);
+		put(&at[rank], at[rank].send, 2000);
+	}
+	for (int round = 0; round < 3; round++) {
+		CHECK_OK(ncclGroupStart());
+		for (int rank = 0; rank < RANKS; rank++)
+			CHECK_OK(ncclAllReduce(at[rank].send, at[rank].recv, 2000, ncclFloat32,
+					       ncclSum, comms[rank], at[rank].stream));
+		CHECK_OK(ncclGroupEnd());
+		for (int rank = 0; rank < RANKS; rank++)
+			check_sums(&at[rank], at[rank].recv, 2000, 0);
+	}
+	for (int rank = 0; rank < RANKS; rank++) {
+		CHECK_CU(cudaSetDevice(devices[rank]));
+		end(&at[rank]);
+		CHECK_OK(ncclCommDestroy(comms[rank]));
+	}
+	assert_int_equal(ranks_failures(), 0);
+}
+
 /* -- Errors --------------------------------------------------------------------------------------- */
 
 static ncclResult_t await_error(ncclComm_t comm)
@@ -401,9 +442,13 @@ static void errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(collectives), cmocka_unit_test(ranks_that_share),
-		cmocka_unit_test(memory),      cmocka_unit_test(graphs),
-		cmocka_unit_test(scalars),     cmocka_unit_test(errors),
+		cmocka_unit_test(collectives),
+		cmocka_unit_test(ranks_that_share),
+		cmocka_unit_test(memory),
+		cmocka_unit_test(graphs),
+		cmocka_unit_test(scalars),
+		cmocka_unit_test(errors),
+		cmocka_unit_test(one_thread_has_all_ranks),
 	};
 
 	ranks_prepare(take_own_device);
