@@ -64,6 +64,7 @@ struct tti_device_fact {
 	struct tti_lane_shape at_most; /* as its parameters say; nblocks 0: chosen */
 	uint32_t nresident;            /* blocks that the GPU runs at a time */
 	int32_t status;                /* of opening it */
+	int32_t is_shared;             /* kernels of several processes run on it at the same time */
 };
 
 /* The same on all ranks, but for what is said of a rank. */

@@ -281,12 +281,12 @@ void tti_devices_warn_of_sharing(const struct tti_devices *devices, int rank, in
 			continue;
 		if (other < rank)
 			return;
-		if (fact->process == own->process)
+		if (fact->process == own->process || own->is_shared)
 			continue;
 		tti_log(TTI_LOG_WARN, TTI_CORE,
-			"ranks %d and %d share GPU %d in processes of their own: without MPS the "
-			"processes take turns on it, and each message takes milliseconds "
-			"(docs/gpu.md); start MPS, or let these ranks be threads of one process",
+			"ranks %d and %d share GPU %d in processes of their own, which take turns "
+			"on it, so each message takes milliseconds (docs/gpu.md): start MPS, or "
+			"let these ranks be threads of one process",
 			rank, other, own->ordinal);
 		return;
 	}

@@ -38,6 +38,7 @@ static tutti_status describe(struct tti_device *device, struct tti_device_fact *
 
 	device->nthreads = nthreads ? nthreads : is_host ? HOST_THREADS : TTI_DEV_THREADS_MAX;
 	fact->capability = facts->capability;
+	fact->is_shared = is_host || facts->has_mps;
 	memcpy(fact->uuid, facts->uuid, sizeof(fact->uuid));
 	fact->at_most = (struct tti_lane_shape){ .nblocks = (uint32_t)params->cuda_blocks,
 						 .nslots = (uint32_t)params->cuda_slots,
