@@ -32,6 +32,9 @@ _Static_assert(sizeof(tutti_config) >= 72, "ABI");
 _Static_assert(offsetof(tutti_stream_ops, push) == 8, "ABI");
 _Static_assert(offsetof(tutti_stream_ops, release) == 16, "ABI");
 _Static_assert(offsetof(tutti_stream_ops, cuda) == 24, "ABI");
+_Static_assert(offsetof(tutti_memory_use, device_bytes) == 8, "ABI");
+_Static_assert(offsetof(tutti_memory_use, pinned_bytes) == 16, "ABI");
+_Static_assert(sizeof(tutti_memory_use) >= 24, "ABI");
 _Static_assert(offsetof(struct tutti_param_info, is_set) == 48, "ABI");
 _Static_assert(sizeof(struct tutti_call_report) >= 24, "ABI");
 

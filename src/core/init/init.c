@@ -394,7 +394,7 @@ tutti_status tutti_comm_init_all(tutti_comm_t *out, int nranks, const tutti_conf
 		tti_comm_free(comm);
 		if (handles[rank])
 			tti_handle_free(handles[rank]);
-		if (inits[rank])
+		if (inits && inits[rank])
 			free_init(inits[rank]);
 	}
 	tti_free(inits);

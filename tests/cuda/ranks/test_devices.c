@@ -13,7 +13,9 @@
 #include "core/call/args.h"
 #include "core/comm_error.h"
 #include "core/device/facts.h"
+#include "gpu/cuda_memory.h"
 #include "ranks.h"
+#include "tutti/inspect.h"
 
 static const char *const nothing[] = { NULL };
 
@@ -331,6 +333,38 @@ static void lanes_outlive_the_rank_that_ends_first(void **state)
 	ranks_assert_nothing_held();
 }
 
+/* What is told grows with lanes, and an older program gets what it knows of. */
+static void memory_is_told(void **state)
+{
+	static const int devices[] = { 0, NO_DEVICE, 1 };
+	tutti_memory_use use = TUTTI_MEMORY_USE_INIT, older;
+	const struct tti_device *device;
+	struct ranks ranks;
+
+	(void)state;
+	ranks_make(&ranks, 3, devices, false);
+	device = ranks_inside(ranks.comm[0])->device;
+	assert_int_equal(tutti_comm_memory(ranks.comm[0], &use), TUTTI_OK);
+	assert_int_equal(use.device_bytes, 0);
+	ranks_do(&ranks, connect_all);
+	assert_int_equal(tutti_comm_memory(ranks.comm[0], &use), TUTTI_OK);
+	assert_int_equal(use.size, sizeof(use));
+	assert_true(use.device_bytes >= device->peers[2].own->nbytes);
+	assert_true(use.pinned_bytes >= 2 * tti_lanes_bytes(&device->shape));
+	assert_int_equal(tutti_comm_memory(ranks.comm[1], &use), TUTTI_OK);
+	assert_int_equal(use.device_bytes, 0);
+
+	memset(&older, 0x55, sizeof(older));
+	older.size = offsetof(tutti_memory_use, pinned_bytes);
+	assert_int_equal(tutti_comm_memory(ranks.comm[2], &older), TUTTI_OK);
+	assert_true(older.device_bytes > 0 && older.device_bytes < 1ULL << 40);
+	assert_int_equal(older.pinned_bytes >> 56, 0x55);
+	older.size = 3;
+	assert_int_equal(tutti_comm_memory(ranks.comm[2], &older), TUTTI_EINVAL);
+	ranks_end(&ranks);
+	ranks_assert_nothing_held();
+}
+
 /* -- Children ---------------------------------------------------------------------------------- */
 
 static void make_children(tutti_comm_t comm, int rank)
@@ -491,6 +525,7 @@ int main(void)
 		cmocka_unit_test(other_peers_have_lanes_in_pinned_memory),
 		cmocka_unit_test(one_thread_connects_several_ranks),
 		cmocka_unit_test(lanes_outlive_the_rank_that_ends_first),
+		cmocka_unit_test(memory_is_told),
 		cmocka_unit_test(children_keep_the_device),
 		cmocka_unit_test(a_shrunk_one_keeps_them_too),
 		cmocka_unit_test(a_failure_stops_kernels),
