@@ -115,13 +115,14 @@ TTI_DEV_FN int tti_dev_wait_counter(struct tti_dev_env *env, const uint64_t *cou
 
 /* -- Messages that do not fit ---------------------------------------------------------------- */
 
-/* The first one of a launch is told. */
+/* The first one is told, once and for all: the host reads it while kernels of later calls, which meet
+ * what this one leaves, may still run. */
 TTI_DEV_COLD void tti_dev_tell_mismatch(struct tti_dev_state *state, struct tti_dev_shared *shared,
 					struct tti_dev_report *report, int32_t peer,
 					struct tti_dev_head came, struct tti_dev_head own)
 {
 	tti_dev_raise(&shared->verdict, TTI_DEV_MISMATCH);
-	if (tti_dev_swap_if(&state->reported, 0, 1) != 0)
+	if (tti_dev_swap_if(&state->reported, 0, 1) != 0 || tti_dev_load_32(&report->result))
 		return;
 	report->peer = peer;
 	report->tag = came.tag;
