@@ -12,10 +12,12 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include "core/call/args.h"
 #include "engine/held.h"
 #include "engine/host_abi.h"
 #include "gpu/cuda.h"
 #include "ranks.h"
+#include "util/fault.h"
 
 #define OUT_OF_MEMORY 2
 #define UNKNOWN       999
@@ -148,12 +150,52 @@ static void ranks_of_two_gpus(void **state)
 	assert_false(live(2, devices));
 }
 
+/* One rank, while allocations fail; whether something failed. */
+static bool live_with(const char *fault)
+{
+	const struct tti_args args = { .coll = TUTTI_BARRIER };
+	struct tti_device_need need = { .args = &args, .status = TUTTI_EINTERNAL };
+	tutti_config config = TUTTI_CONFIG_INIT;
+	tutti_comm_t comm;
+
+	config.device = 1;
+	tti_fault_set(fault);
+	if (tutti_comm_init_all(&comm, 1, &config) == TUTTI_OK) {
+		need.comm = ranks_inside(comm);
+		tti_device_connect(&need, 1);
+		(void)tutti_comm_destroy(comm);
+	}
+	tti_fault_set(NULL);
+	return need.status != TUTTI_OK;
+}
+
+/* Memory of the host that is not there: every allocation in turn. */
+static void allocations_of_the_host(void **state)
+{
+	char fault[32];
+	int passed = 0, nfailed = 0;
+
+	(void)state;
+	assert_false(live_with(NULL));
+	host.held(&kept);
+	/* The last ones are past the end. */
+	for (int count = 1; passed < 5; count++) {
+		(void)snprintf(fault, sizeof(fault), "mem:%d", count);
+		passed = live_with(fault) ? 0 : passed + 1;
+		nfailed += passed == 0;
+		assert_nothing_held((uint64_t)count);
+	}
+	print_message("%d lives lacked memory of the host\n", nfailed);
+	assert_true(nfailed > 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_rank),
 		cmocka_unit_test(two_ranks_of_one_gpu),
 		cmocka_unit_test(ranks_of_two_gpus),
+		cmocka_unit_test(allocations_of_the_host),
 	};
 
 	find_host();
