@@ -163,6 +163,44 @@ static void others_end_with_a_rank_that_is_stopped(void **state)
 	tear_down();
 }
 
+struct end {
+	uint64_t messages; /* of the lanes of rank 0, when it said that it was done */
+	bool seen;
+};
+
+static void look_when_done(void *self, struct device_bed *bed)
+{
+	struct end *end = self;
+	const struct tti_dev_lane *lane = device_view(bed, bed->lanes[0]);
+	const uint64_t *done = device_view(bed, bed->done[0]);
+	const int64_t until = tti_now_ns() + 20 * TTI_NS_PER_MS;
+
+	while (!end->seen && tti_now_ns() < until)
+		end->seen = __atomic_load_n(done, __ATOMIC_ACQUIRE) >> 8 == on.call[0].done_value;
+	for (int i = 0; end->seen && i < 2 * bed->config.n; i++)
+		end->messages += lane[i].seq;
+}
+
+/* Whoever sees that a call is done may look at all that its blocks have left, while they end. */
+static void what_is_done_is_all_there(void **state)
+{
+	const struct device_config with = { .n = 4, .nblocks = 2, .nthreads = 4, .nslots = 2 };
+	int seen = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < (SANITIZED ? 5 : 20); i++) {
+		struct end end = { .seen = false };
+
+		set_up_long(TUTTI_ALL_REDUCE, "direct", 4, &with, 1 + i, 1);
+		assert_int_equal(device_run_watched(&on.bed, on.call, 1, look_when_done, &end),
+				 DEVICE_DONE);
+		seen += end.seen;
+		assert_true(!end.seen || end.messages > 0);
+		tear_down();
+	}
+	assert_true(seen > 0);
+}
+
 /* -- A rank that never comes ----------------------------------------------------------------- */
 
 struct sight {
@@ -354,6 +392,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_reached_where_it_lies),
+		cmocka_unit_test(what_is_done_is_all_there),
 		cmocka_unit_test(calls_that_differ_are_found),
 		cmocka_unit_test(a_rank_that_never_comes_is_named),
 		cmocka_unit_test(others_end_with_a_rank_that_is_stopped),
