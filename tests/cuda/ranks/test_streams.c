@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "gpu.h"
+#include "support/sanitizer.h"
 #include "support/world.h"
 #include "util/fault.h"
 
@@ -347,7 +348,7 @@ static void a_group_has_calls_of_all_kinds(void **state)
 
 /* -- Graphs ------------------------------------------------------------------------------- */
 
-#define REPEATS 100
+#define REPEATS (SANITIZED ? 25 : 100)
 
 static void repeat_a_graph(tutti_comm_t comm, int rank, int n, void *arg)
 {
