@@ -17,7 +17,20 @@ struct tti_dev_env {
 	struct tti_dev_shared *shared;
 	uint32_t gave_up;
 	uint32_t index, round; /* where it stands */
+	uint32_t turn;         /* of shared->work[] */
 };
+
+/* Sources and results of the operation that runs, and what is kept: a compiler sees that all of it is
+ * memory of the block. */
+TTI_DEV_FN struct tti_dev_end *tti_dev_sources(struct tti_dev_shared *shared)
+{
+	return (struct tti_dev_end *)(shared + 1);
+}
+
+TTI_DEV_FN struct tti_dev_end *tti_dev_results(struct tti_dev_shared *shared)
+{
+	return tti_dev_sources(shared) + shared->noperands;
+}
 
 /* -- Waiting --------------------------------------------------------------------------------- */
 
@@ -102,6 +115,7 @@ TTI_DEV_FN int tti_dev_wait_counter(struct tti_dev_env *env, const uint64_t *cou
 {
 	struct tti_dev_wait wait = { 0, 0 };
 
+	TTI_DEV_ROLLED
 	for (;;) {
 		*value = tti_dev_load_acquire(counter);
 		if (*value >= at_least)
@@ -165,6 +179,7 @@ TTI_DEV_FN struct tti_dev_unit tti_dev_await_words(struct tti_dev_env *env, cons
 	uint64_t a, b, c, d;
 
 	at += 4 * index;
+	TTI_DEV_ROLLED
 	for (;;) {
 		tti_dev_load_words(at, &a, &b);
 		tti_dev_load_words(at + 2, &c, &d);

@@ -37,6 +37,16 @@ struct tti_dev_pass {
 	int32_t is_large; /* the result goes past the caches */
 };
 
+/* What the threads of a block need of an operation once they have found its operands: one says it before
+ * the first barrier, and all forget the rest, as a pass needs the registers. The operation after it has
+ * another one, since threads may be behind until the barrier there. */
+struct tti_dev_work {
+	uint64_t count; /* elements of this block */
+	int32_t nsrc, ndst;
+	int32_t input_at, divisor;
+	int32_t in, nin, out, nout; /* as in struct tti_dev_operation */
+};
+
 /* A block keeps a program of so many bytes, and so many lanes, in memory of its own: each acquire of
  * a counter empties the first-level cache, and what an operation is has to be asked for one
  * after the other (which operation, which queues, which lanes). */
@@ -57,12 +67,12 @@ struct tti_dev_shared {
 	const uint64_t *program;        /* what is copied to `kept`; NULL: nothing is */
 	uint64_t *kept;
 	const struct tti_dev_extent *extents; /* NULL: all chunks are alike */
-	struct tti_dev_end *src, *dst;        /* of the operation that runs */
 	struct tti_dev_control *control;
 	struct tti_dev_state *state;
 	/* Of calls with by_chunk. */
 	const struct tti_queue *queue;
 	const int32_t *queued, *pred_of, *pred, *local;
+	struct tti_dev_work work[2];
 	uint64_t scratch;        /* of this block */
 	uint32_t block, nblocks; /* of the rank */
 	uint32_t splits;         /* what receives and sends on does so in two halves */
@@ -70,7 +80,7 @@ struct tti_dev_shared {
 	uint32_t verdict;   /* enum tti_dev_result, once a thread knows that the call ends early */
 	uint32_t shown;     /* 1 + the thread that says what it waits for; 0: none does */
 	uint32_t chosen[3]; /* by_chunk: the turn of the place that runs next, by turns of three */
-	uint32_t pad;
+	uint32_t noperands; /* the most sources, and the most results, of an operation */
 };
 
 /* Bytes of that for a launch. */

@@ -49,6 +49,7 @@ TTI_DEV_FN enum tti_dev_next tti_dev_next_of_rounds(const struct tti_dev_env *en
 	const int32_t nrounds = env->shared->call->nrounds;
 	const int32_t end = nrounds + prog->skew * (prog->nstages - 1);
 
+	TTI_DEV_ROLLED
 	for (;;) {
 		if (++order->index >= prog->noperations) {
 			order->index = 0;
@@ -128,12 +129,14 @@ TTI_DEV_FN void tti_dev_keep(struct tti_dev_env *env)
 	if (shared->program) {
 		const uint32_t nbytes = ((const struct tti_dev_program *)shared->program)->nbytes;
 
+		TTI_DEV_ROLLED
 		for (uint32_t i = tid; i < nbytes / 8; i += nthreads)
 			shared->kept[i] = shared->program[i];
 		tti_dev_barrier(&env->world);
 	}
 	if (!shared->kept_lane)
 		return;
+	TTI_DEV_ROLLED
 	for (int32_t queue = 0; queue < shared->prog->nqueues; queue++)
 		if (tti_dev_has_lane(env, queue))
 			shared->kept_lane[queue] = shared->lane[shared->lane_of[queue]];
@@ -146,6 +149,7 @@ TTI_DEV_FN void tti_dev_put_back(struct tti_dev_env *env)
 
 	if (!shared->kept_lane)
 		return;
+	TTI_DEV_ROLLED
 	for (int32_t queue = 0; queue < shared->prog->nqueues; queue++)
 		if (tti_dev_has_lane(env, queue)) {
 			struct tti_dev_lane *lane = &shared->lane[shared->lane_of[queue]];
@@ -163,6 +167,7 @@ TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env)
 	enum tti_dev_next next;
 
 	tti_dev_begin_order(env, &order);
+	TTI_DEV_ROLLED
 	for (;;) {
 		next = tti_dev_next_of(env, &order);
 		if (next == TTI_DEV_NEXT_OTHER) {
@@ -195,9 +200,8 @@ TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_laun
 
 	to->block = block % launch->nblocks;
 	to->nblocks = launch->nblocks;
-	to->src = (struct tti_dev_end *)(to + 1);
-	to->dst = to->src + launch->noperands;
-	to->kept = (uint64_t *)(to->dst + launch->noperands);
+	to->noperands = launch->noperands;
+	to->kept = (uint64_t *)(tti_dev_results(to) + launch->noperands);
 	to->control = TTI_DEV_AT(&env->world, struct tti_dev_control, call->control);
 	to->state = TTI_DEV_AT(&env->world, struct tti_dev_state, call->state);
 	to->verdict = TTI_DEV_RUNS;
@@ -231,7 +235,7 @@ TTI_DEV_FN void tti_dev_run(struct tti_dev_env *env, const struct tti_dev_launch
 {
 	uint32_t result = TTI_DEV_DONE;
 
-	env->gave_up = env->index = env->round = 0;
+	env->gave_up = env->index = env->round = env->turn = 0;
 	if (tti_dev_tid(&env->world) == 0)
 		tti_dev_begin(env, launch, block);
 	tti_dev_keep(env);

@@ -89,6 +89,7 @@ TTI_DEV_FN int tti_dev_is_past(const struct tti_dev_env *env, const struct tti_d
 TTI_DEV_FN int tti_dev_is_free(const struct tti_dev_env *env, const struct tti_dev_chunks *list,
 			       int32_t index, int32_t round)
 {
+	TTI_DEV_ROLLED
 	for (int32_t i = env->shared->pred_of[index]; i < env->shared->pred_of[index + 1]; i++)
 		if (!tti_dev_is_past(env, list, env->shared->pred[i], round))
 			return 0;
@@ -131,9 +132,11 @@ TTI_DEV_FN int tti_dev_can_go(const struct tti_dev_env *env, const struct tti_de
 	if (index < 0 || tti_dev_lead_of(env, index) != queue)
 		return 0;
 	op = &env->shared->operation[index];
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nin; i++)
 		if (!tti_dev_has_come(env, env->shared->queue_of[op->in + i], index, round))
 			return 0;
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nout; i++)
 		if (!tti_dev_has_come(env, env->shared->queue_of[op->out + i], index, round))
 			return 0;
@@ -164,6 +167,7 @@ TTI_DEV_FN void tti_dev_propose(const struct tti_dev_env *env, const struct tti_
 	const int32_t tid = (int32_t)tti_dev_tid(&env->world);
 	uint32_t best = 0;
 
+	TTI_DEV_ROLLED
 	for (int32_t queue = tid; queue < env->shared->prog->nqueues; queue += nthreads) {
 		const uint32_t turn = tti_dev_turn_of(env, list, queue);
 
@@ -187,6 +191,7 @@ TTI_DEV_FN int32_t tti_dev_blame(const struct tti_dev_env *env, const struct tti
 {
 	int32_t blamed = -1;
 
+	TTI_DEV_ROLLED
 	for (int32_t queue = 0; queue < env->shared->prog->nqueues; queue++) {
 		const int32_t index = tti_dev_head_of(env, queue);
 		const int32_t round = (int32_t)tti_dev_lane_at(env, queue)->round;
@@ -232,8 +237,10 @@ TTI_DEV_FN void tti_dev_begin_chunks(struct tti_dev_env *env, struct tti_dev_chu
 
 	list->local_at = list->local_round = list->next = list->left = 0;
 	list->turn = 0;
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < prog->noperations; i++)
 		list->left += tti_dev_rounds_of(env, i);
+	TTI_DEV_ROLLED
 	for (int32_t queue = 0; queue < prog->nqueues; queue++)
 		if (tti_dev_has_lane(env, queue)) {
 			tti_dev_lane_at(env, queue)->at = (uint32_t)env->shared->queue[queue].first;
@@ -270,6 +277,7 @@ TTI_DEV_FN enum tti_dev_next tti_dev_next_of_chunks(struct tti_dev_env *env,
 
 	if (list->left == 0)
 		return TTI_DEV_NEXT_NONE;
+	TTI_DEV_ROLLED
 	for (;;) {
 		tti_dev_propose(env, list);
 		if (tti_dev_barrier_any(&env->world, env->gave_up))
@@ -311,8 +319,10 @@ TTI_DEV_FN void tti_dev_past_chunk(struct tti_dev_env *env, struct tti_dev_chunk
 	const struct tti_dev_operation *op = &env->shared->operation[index];
 	const int32_t nrounds = tti_dev_rounds_of(env, index);
 
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nin; i++)
 		tti_dev_leave(env, env->shared->queue_of[op->in + i], nrounds);
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nout; i++)
 		tti_dev_leave(env, env->shared->queue_of[op->out + i], nrounds);
 	if (list->place == env->shared->prog->nqueues && ++list->local_round == nrounds) {

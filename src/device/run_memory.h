@@ -65,6 +65,7 @@ TTI_DEV_FN int tti_dev_run_sync(struct tti_dev_env *env, const struct tti_dev_op
 
 	own.tag = env->shared->call->tag;
 	own.nbytes = opens ? sizeof(struct tti_dev_buffers) : 0;
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nout; i++) {
 		const int32_t queue = env->shared->queue_of[op->out + i];
 
@@ -74,6 +75,7 @@ TTI_DEV_FN int tti_dev_run_sync(struct tti_dev_env *env, const struct tti_dev_op
 		if (opens && !env->gave_up)
 			tti_dev_tell_buffers(env, env->shared->lane_of[queue] / 2, &end);
 	}
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nin; i++) {
 		const int32_t queue = env->shared->queue_of[op->in + i];
 
@@ -88,7 +90,7 @@ TTI_DEV_FN int tti_dev_run_sync(struct tti_dev_env *env, const struct tti_dev_op
 	 * of. */
 	if (tti_dev_barrier_any(&env->world, env->gave_up))
 		return 0;
-	tti_dev_post(env, op);
+	tti_dev_post(env, op->in, op->nin, op->out, op->nout);
 	return 1;
 }
 
@@ -116,6 +118,7 @@ TTI_DEV_FN int32_t tti_dev_end_of_run(const struct tti_dev_env *env, int32_t fir
 	const struct tti_dev_operation *op = env->shared->operation;
 	int32_t end = first + 1;
 
+	TTI_DEV_ROLLED
 	while (end < env->shared->prog->noperations && !op[end].sync &&
 	       op[end].stage == op[first].stage)
 		end++;
@@ -129,6 +132,7 @@ TTI_DEV_FN enum tti_dev_next tti_dev_begin_run(struct tti_dev_env *env,
 	const struct tti_dev_program *prog = env->shared->prog;
 	int32_t at = memory->end;
 
+	TTI_DEV_ROLLED
 	for (;; at++) {
 		/* All threads of all blocks of all ranks find the same. */
 		if (at == prog->nopening && !memory->has_met) {

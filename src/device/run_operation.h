@@ -29,10 +29,15 @@ struct tti_dev_piece {
 	uint64_t row, first, count, whole;
 };
 
+TTI_DEV_COLD uint64_t tti_dev_divide_long(uint64_t a, uint32_t b)
+{
+	return a / b;
+}
+
 /* Divides by 32 bits where that is enough, as GPUs do it in much less time. */
 TTI_DEV_FN uint64_t tti_dev_divide(uint64_t a, uint32_t b)
 {
-	return a >> 32 ? a / b : (uint32_t)a / b;
+	return a >> 32 ? tti_dev_divide_long(a, b) : (uint32_t)a / b;
 }
 
 /* Where the part of a block begins: abi.h. */
@@ -295,15 +300,17 @@ TTI_DEV_FN void tti_dev_find_memory(struct tti_dev_env *env, const struct tti_de
 	const int32_t *peer_of = env->shared->peer_of;
 
 	if (tid == 0 && op->from != TTI_PLACE_NONE)
-		tti_dev_set_end(env, &env->shared->src[act->own], act->from);
+		tti_dev_set_end(env, &tti_dev_sources(env->shared)[act->own], act->from);
 	if (tid == 0 && act->ndst > op->nout + op->nput)
-		tti_dev_set_end(env, &env->shared->dst[act->ndst - 1], act->to);
+		tti_dev_set_end(env, &tti_dev_results(env->shared)[act->ndst - 1], act->to);
+	TTI_DEV_ROLLED
 	for (int32_t i = tid; i < op->nget; i += nthreads)
-		tti_dev_set_end(env, &env->shared->src[i + (i >= act->own)],
+		tti_dev_set_end(env, &tti_dev_sources(env->shared)[i + (i >= act->own)],
 				tti_dev_told(env, peer_of[op->get + i])->input +
 					tti_dev_input_at(env, op->chunk, &act->piece));
+	TTI_DEV_ROLLED
 	for (int32_t i = tid; i < op->nput; i += nthreads)
-		tti_dev_set_end(env, &env->shared->dst[i],
+		tti_dev_set_end(env, &tti_dev_results(env->shared)[i],
 				tti_dev_told(env, peer_of[op->put + i])->output +
 					tti_dev_output_at(env, op->chunk, &act->piece));
 }
@@ -321,66 +328,98 @@ TTI_DEV_FN void tti_dev_find(struct tti_dev_env *env, const struct tti_dev_act *
 		tti_dev_find_memory(env, act);
 	own.tag = call->by_chunk ? env->shared->extents[op->chunk].tag : call->tag;
 	own.nbytes = act->piece.whole * (uint64_t)call->type_size;
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nin; i++)
 		if (tti_dev_has_lane(env, queue_of[op->in + i]))
 			tti_dev_find_message(env, queue_of[op->in + i], &own,
-					     &env->shared->src[i + (i >= act->own)]);
+					     &tti_dev_sources(env->shared)[i + (i >= act->own)]);
+	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nout; i++)
 		if (tti_dev_has_lane(env, queue_of[op->out + i]))
-			tti_dev_find_room(env, queue_of[op->out + i], &own, &env->shared->dst[i]);
+			tti_dev_find_room(env, queue_of[op->out + i], &own,
+					  &tti_dev_results(env->shared)[i]);
 }
 
-TTI_DEV_FN void tti_dev_combine(struct tti_dev_env *env, const struct tti_dev_act *act)
+/* What is needed past the barrier. */
+TTI_DEV_FN void tti_dev_say(const struct tti_dev_env *env, const struct tti_dev_act *act)
 {
+	struct tti_dev_work *work = &env->shared->work[env->turn];
+
+	work->count = act->piece.count;
+	work->nsrc = act->nsrc;
+	work->ndst = act->ndst;
+	work->input_at = act->multiplies ? act->own : -1;
+	/* One value alone is complete already, or is one of several that are. */
+	work->divisor = act->op.final && act->nsrc > 1 ? env->shared->call->divisor : 0;
+	work->in = act->op.in;
+	work->nin = act->op.nin;
+	work->out = act->op.out;
+	work->nout = act->op.nout;
+}
+
+TTI_DEV_FN void tti_dev_combine(struct tti_dev_env *env)
+{
+	const struct tti_dev_work *work = &env->shared->work[env->turn];
 	const struct tti_dev_call *call = env->shared->call;
-	const uint64_t nbytes = act->piece.count * (uint64_t)call->type_size;
 	struct tti_dev_pass pass;
 
-	if (nbytes == 0 || act->ndst == 0)
+	if (work->count == 0 || work->ndst == 0)
 		return;
-	pass.src = env->shared->src;
-	pass.dst = env->shared->dst;
-	pass.count = act->piece.count;
+	pass.src = tti_dev_sources(env->shared);
+	pass.dst = tti_dev_results(env->shared);
+	pass.count = work->count;
 	pass.scalar = call->scalar;
-	pass.nsrc = act->nsrc;
-	pass.ndst = act->ndst;
-	pass.input_at = act->multiplies ? act->own : -1;
+	pass.nsrc = work->nsrc;
+	pass.ndst = work->ndst;
+	pass.input_at = work->input_at;
 	pass.type = call->type;
 	pass.op = call->op;
 	pass.type_size = call->type_size;
-	/* One value alone is complete already, or is one of several that are. */
-	pass.divisor = act->op.final && act->nsrc > 1 ? call->divisor : 0;
+	pass.divisor = work->divisor;
 	pass.words = env->shared->words;
 	pass.is_large = call->is_large;
 	tti_dev_reduce(env, &pass);
-	if (tti_dev_tid(&env->world) == 0)
-		tti_dev_count(&env->world, (uint64_t)act->nsrc * nbytes,
-			      (uint64_t)act->ndst * nbytes);
+	if (tti_dev_tid(&env->world) == 0) {
+		const uint64_t nbytes = work->count * (uint64_t)call->type_size;
+
+		tti_dev_count(&env->world, (uint64_t)work->nsrc * nbytes,
+			      (uint64_t)work->ndst * nbytes);
+	}
 }
 
-TTI_DEV_FN void tti_dev_post(struct tti_dev_env *env, const struct tti_dev_operation *op)
+TTI_DEV_FN void tti_dev_post(struct tti_dev_env *env, int32_t in, int32_t nin, int32_t out,
+			     int32_t nout)
 {
-	for (int32_t i = 0; i < op->nout; i++)
-		if (tti_dev_has_lane(env, env->shared->queue_of[op->out + i]))
-			tti_dev_post_message(env, env->shared->queue_of[op->out + i]);
-	for (int32_t i = 0; i < op->nin; i++)
-		if (tti_dev_has_lane(env, env->shared->queue_of[op->in + i]))
-			tti_dev_post_room(env, env->shared->queue_of[op->in + i]);
+	const int32_t *queue_of = env->shared->queue_of;
+
+	TTI_DEV_ROLLED
+	for (int32_t i = 0; i < nout; i++)
+		if (tti_dev_has_lane(env, queue_of[out + i]))
+			tti_dev_post_message(env, queue_of[out + i]);
+	TTI_DEV_ROLLED
+	for (int32_t i = 0; i < nin; i++)
+		if (tti_dev_has_lane(env, queue_of[in + i]))
+			tti_dev_post_room(env, queue_of[in + i]);
 }
 
 /* 0: the call ends. */
 TTI_DEV_FN int tti_dev_run_act(struct tti_dev_env *env, struct tti_dev_act *act, int32_t data_block)
 {
+	const struct tti_dev_work *work = &env->shared->work[env->turn];
+
 	tti_dev_place(env, act, data_block);
+	if (tti_dev_tid(&env->world) == 0)
+		tti_dev_say(env, act);
 	tti_dev_find(env, act);
 	if (tti_dev_barrier_any(&env->world, env->gave_up))
 		return 0;
-	tti_dev_combine(env, act);
+	tti_dev_combine(env);
 	if (!env->shared->words)
 		tti_dev_barrier(&env->world);
 	else if (tti_dev_barrier_any(&env->world, env->gave_up))
 		return 0;
-	tti_dev_post(env, &act->op);
+	tti_dev_post(env, work->in, work->nin, work->out, work->nout);
+	env->turn ^= 1;
 	return 1;
 }
 
@@ -403,12 +442,14 @@ TTI_DEV_FN int tti_dev_run_operation(struct tti_dev_env *env, int32_t index, int
 {
 	const struct tti_dev_operation *op = &env->shared->operation[index];
 	const int32_t halves = env->shared->splits && op->nin > 0 && op->nout > 0 ? 2 : 1;
-	struct tti_dev_act act;
 
-	act.piece = tti_dev_piece_at(env, op->chunk, data_block);
 	env->index = (uint32_t)index;
+	TTI_DEV_ROLLED
 	for (int32_t half = 0; half < halves; half++) {
+		struct tti_dev_act act;
+
 		act.op = *op;
+		act.piece = tti_dev_piece_at(env, op->chunk, data_block);
 		if (halves > 1)
 			tti_dev_take_half(&act.op, half);
 		else if (op->is_dropped)

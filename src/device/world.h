@@ -38,9 +38,12 @@ struct tti_dev_world {
 
 #ifdef __CUDACC__
 
-#define TTI_DEV_FN   static __device__ __forceinline__
+#define TTI_DEV_FN     static __device__ __forceinline__
+/* Loops that are made longer, and those that are long already, or run seldom. */
+#define TTI_DEV_UNROLL _Pragma("unroll")
+#define TTI_DEV_ROLLED _Pragma("unroll 1")
 /* What runs seldom, and is not to be copied to where it is called. */
-#define TTI_DEV_COLD static __device__ __noinline__
+#define TTI_DEV_COLD   static __device__ __noinline__
 
 /* Looks at what is waited for between two looks at the host's words. */
 #define TTI_DEV_LOOKS 512
@@ -172,7 +175,9 @@ TTI_DEV_FN uint32_t tti_dev_add_ordered(uint32_t *at, uint32_t value)
 
 #else
 
-#define TTI_DEV_FN   static inline __attribute__((unused))
+#define TTI_DEV_FN static inline __attribute__((unused))
+#define TTI_DEV_UNROLL
+#define TTI_DEV_ROLLED
 #define TTI_DEV_COLD static __attribute__((noinline, unused))
 
 #define TTI_DEV_LOOKS 8
