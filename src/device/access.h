@@ -11,18 +11,19 @@
 
 #include "device/env.h"
 
-#ifdef __CUDACC__
-#define TTI_DEV_UNROLL _Pragma("unroll")
-/* Loops whose body is long already. */
-#define TTI_DEV_ROLLED _Pragma("unroll 1")
-#else
-#define TTI_DEV_UNROLL
-#define TTI_DEV_ROLLED
-#endif
-
 TTI_DEV_FN unsigned char *tti_dev_bytes(struct tti_dev_unit *unit)
 {
 	return (unsigned char *)unit->part;
+}
+
+/* The same number. A compiler does not work out before a loop over operations what follows from it, and
+ * keep that in registers all the time. */
+TTI_DEV_FN uint32_t tti_dev_anew(uint32_t number)
+{
+#ifdef __CUDACC__
+	asm volatile("" : "+r"(number));
+#endif
+	return number;
 }
 
 /* What is not read into it is 0; unless that is `needed`, anything. */
@@ -142,33 +143,78 @@ TTI_DEV_FN void tti_dev_data_put(uint64_t address, uint64_t data, uint32_t nbyte
 	}
 }
 
+TTI_DEV_COLD struct tti_dev_unit tti_dev_gather_apart(uint64_t address, uint32_t nbytes)
+{
+	struct tti_dev_unit unit;
+
+	unit.part[0] = tti_dev_data(address, nbytes < 8 ? nbytes : 8);
+	unit.part[1] = nbytes > 8 ? tti_dev_data(address + 8, nbytes - 8) : 0;
+	return unit;
+}
+
+TTI_DEV_COLD void tti_dev_scatter_apart(uint64_t address, struct tti_dev_unit unit, uint32_t nbytes)
+{
+	tti_dev_data_put(address, unit.part[0], nbytes < 8 ? nbytes : 8);
+	if (nbytes > 8)
+		tti_dev_data_put(address + 8, unit.part[1], nbytes - 8);
+}
+
 /* A unit of up to 16 bytes at any address; the rest is 0. */
 TTI_DEV_FN void tti_dev_gather(struct tti_dev_unit *unit, uint64_t address, uint32_t nbytes)
 {
-	if (nbytes == 16 && address % 16 == 0) {
+	if (nbytes == 16 && address % 16 == 0)
 		tti_dev_load(unit, address, 16);
-		return;
-	}
-	unit->part[0] = tti_dev_data(address, nbytes < 8 ? nbytes : 8);
-	unit->part[1] = nbytes > 8 ? tti_dev_data(address + 8, nbytes - 8) : 0;
+	else
+		*unit = tti_dev_gather_apart(address, nbytes);
 }
 
 TTI_DEV_FN void tti_dev_scatter(uint64_t address, const struct tti_dev_unit *unit, uint32_t nbytes)
 {
-	if (nbytes == 16 && address % 16 == 0) {
+	if (nbytes == 16 && address % 16 == 0)
 		tti_dev_store(address, unit, 16);
-		return;
-	}
-	tti_dev_data_put(address, unit->part[0], nbytes < 8 ? nbytes : 8);
-	if (nbytes > 8)
-		tti_dev_data_put(address + 8, unit->part[1], nbytes - 8);
+	else
+		tti_dev_scatter_apart(address, *unit, nbytes);
 }
+
+/* Whether a thread reads the `width` bytes at `at`, and which ones, where operands end at `end`: a GPU
+ * reads the last ones where there are no more, as it would have to wait for what it reads on a condition
+ * before it reads on. */
+#ifdef __CUDACC__
+TTI_DEV_FN bool tti_dev_reads(uint64_t at, uint64_t end)
+{
+	(void)at;
+	(void)end;
+	return true;
+}
+
+TTI_DEV_FN uint64_t tti_dev_within(uint64_t at, uint64_t end, uint32_t width)
+{
+	return at < end ? at : end - width;
+}
+#else
+TTI_DEV_FN bool tti_dev_reads(uint64_t at, uint64_t end)
+{
+	return at < end;
+}
+
+TTI_DEV_FN uint64_t tti_dev_within(uint64_t at, uint64_t end, uint32_t width)
+{
+	(void)end;
+	(void)width;
+	return at;
+}
+#endif
 
 /* -- Operands -------------------------------------------------------------------------------- */
 
 TTI_DEV_FN uint64_t tti_dev_place_of(const struct tti_dev_end *end)
 {
 	return (uint64_t)(uintptr_t)end->at;
+}
+
+TTI_DEV_FN uint64_t tti_dev_pass_bytes(const struct tti_dev_pass *pass)
+{
+	return pass->count * (uint64_t)pass->type_size;
 }
 
 /* All places of a pass in one: it is a multiple of what all of them are multiples of. */
@@ -185,43 +231,73 @@ TTI_DEV_FN uint64_t tti_dev_places(const struct tti_dev_pass *pass)
 	return all;
 }
 
-/* A unit in words. */
-struct tti_dev_words {
-	uint64_t word[4];
-};
+/* So many sources are looked at before one is waited for. */
+#define TTI_DEV_LOOKED 4
 
-/* What is there now, as words: the unit `index` of a source, of `nbytes`. */
-TTI_DEV_FN void tti_dev_peek(const struct tti_dev_end *src, uint64_t index, uint32_t nbytes,
-			     struct tti_dev_words *words)
+/* What is there now of a source, if there is such a source: of memory a unit, else its words. */
+TTI_DEV_FN void tti_dev_look_at(const struct tti_dev_pass *pass, int32_t s, uint64_t index,
+				uint32_t nbytes, uint64_t word[4])
 {
-	const uint64_t *at = (const uint64_t *)src->at + 4 * (1 + index);
+	const struct tti_dev_end *src = &pass->src[s];
+	const uint64_t *at;
 	struct tti_dev_unit unit;
 
+	word[0] = word[1] = word[2] = word[3] = 0;
+	if (s >= pass->nsrc)
+		return;
+	at = (const uint64_t *)src->at + 4 * (1 + index);
 	if (src->peer >= 0) {
-		tti_dev_load_words(at, &words->word[0], &words->word[1]);
-		tti_dev_load_words(at + 2, &words->word[2], &words->word[3]);
+		tti_dev_load_words(at, &word[0], &word[1]);
+		tti_dev_load_words(at + 2, &word[2], &word[3]);
 		return;
 	}
 	tti_dev_gather(&unit, tti_dev_place_of(src) + TTI_DEV_UNIT * index, nbytes);
-	for (uint32_t i = 0; i < 4; i++)
-		words->word[i] = tti_dev_word(unit.part[i / 2] >> 32 * (i % 2), src->flag);
+	word[0] = unit.part[0];
+	word[1] = unit.part[1];
 }
 
-/* Until all words are of the message that src->flag numbers. 0: the call ends. */
-TTI_DEV_FN int tti_dev_await(struct tti_dev_env *env, const struct tti_dev_end *src, uint64_t index,
-			     const struct tti_dev_words *words, struct tti_dev_unit *out)
+/* The unit that it is; false: words are missing. */
+TTI_DEV_FN bool tti_dev_is_there(const struct tti_dev_pass *pass, int32_t s, const uint64_t word[4],
+				 struct tti_dev_unit *out)
 {
-	const uint64_t *word = words->word;
+	const struct tti_dev_end *src = &pass->src[s];
 	const uint32_t flag = src->flag;
 
-	if (word[0] >> 32 == flag && word[1] >> 32 == flag && word[2] >> 32 == flag &&
-	    word[3] >> 32 == flag) {
-		out->part[0] = (word[0] & UINT32_MAX) | word[1] << 32;
-		out->part[1] = (word[2] & UINT32_MAX) | word[3] << 32;
-		return 1;
+	out->part[0] = word[0];
+	out->part[1] = word[1];
+	if (s >= pass->nsrc || src->peer < 0)
+		return true;
+	out->part[0] = (word[0] & UINT32_MAX) | word[1] << 32;
+	out->part[1] = (word[2] & UINT32_MAX) | word[3] << 32;
+	return word[0] >> 32 == flag && word[1] >> 32 == flag && word[2] >> 32 == flag &&
+	       word[3] >> 32 == flag;
+}
+
+/* The units `index`, of `nbytes`, of sources from s on, as many as there are. False: the call ends. */
+TTI_DEV_FN bool tti_dev_take_some(struct tti_dev_env *env, const struct tti_dev_pass *pass,
+				  int32_t s, uint64_t index, uint32_t nbytes,
+				  struct tti_dev_unit out[TTI_DEV_LOOKED])
+{
+	struct tti_dev_wait wait = { 0, 0 };
+
+	for (;;) {
+		uint64_t word[TTI_DEV_LOOKED][4];
+		int32_t missing = -1;
+
+		TTI_DEV_UNROLL
+		for (int32_t j = 0; j < TTI_DEV_LOOKED; j++)
+			tti_dev_look_at(pass, s + j, index, nbytes, word[j]);
+		TTI_DEV_UNROLL
+		for (int32_t j = TTI_DEV_LOOKED - 1; j >= 0; j--)
+			if (!tti_dev_is_there(pass, s + j, word[j], &out[j]))
+				missing = pass->src[s + j].peer;
+		if (missing < 0)
+			break;
+		if (!tti_dev_wait_on(env, &wait, missing, 0))
+			return false;
 	}
-	*out = tti_dev_await_words(env, (const uint64_t *)src->at, 1 + index, flag, src->peer);
-	return !env->gave_up;
+	tti_dev_wait_over(env, &wait);
+	return true;
 }
 
 /* The 16 bytes of a source from 16 * index on; the last unit of a message may be shorter (nbytes), and

@@ -14,30 +14,11 @@
 #include <math.h>
 
 #include "device/access.h"
+#include "device/families.h"
 #include "tutti/tutti.h"
 
-/* X(type, suffix of functions and kernels): those of TUTTI_TYPE_MAP. */
-#define TTI_DEV_TYPE_MAP(X)         \
-	X(INT8, int8)               \
-	X(UINT8, uint8)             \
-	X(INT32, int32)             \
-	X(UINT32, uint32)           \
-	X(INT64, int64)             \
-	X(UINT64, uint64)           \
-	X(FLOAT16, float16)         \
-	X(FLOAT32, float32)         \
-	X(FLOAT64, float64)         \
-	X(BFLOAT16, bfloat16)       \
-	X(FLOAT8_E4M3, float8_e4m3) \
-	X(FLOAT8_E5M2, float8_e5m2) \
-	X(INT16, int16)             \
-	X(UINT16, uint16)           \
-	X(BOOL, bool)               \
-	X(COMPLEX64, complex64)     \
-	X(COMPLEX128, complex128)
-
-/* tti_dev_pass_int8() and so on make a pass of one type, tti_dev_pass_copy() one of any type that
- * changes nothing. */
+/* tti_dev_pass_int8() and so on make a pass of a type of the family, tti_dev_pass_copy() one of any
+ * type that changes nothing. */
 typedef void (*tti_dev_pass_fn)(struct tti_dev_env *env, const struct tti_dev_pass *pass);
 
 /* -- Copies ---------------------------------------------------------------------------------- */
@@ -48,19 +29,20 @@ TTI_DEV_FN void tti_dev_copy_by(const struct tti_dev_env *env, const struct tti_
 {
 	enum { AHEAD = 8 };
 	const uint32_t ahead = width == 16 ? AHEAD : AHEAD / 2;
-	const uint64_t stride = (uint64_t)tti_dev_nthreads(&env->world) * width;
+	const uint64_t stride = (uint64_t)tti_dev_anew(tti_dev_nthreads(&env->world)) * width;
 	const uint64_t from = tti_dev_place_of(&pass->src[0]);
+	uint64_t at = begin + (uint64_t)tti_dev_anew(tti_dev_tid(&env->world)) * width;
 
 	TTI_DEV_ROLLED
-	for (uint64_t at = begin + (uint64_t)tti_dev_tid(&env->world) * width; at < end;
-	     at += ahead * stride) {
-		const uint64_t left = end - at;
+	for (; at < end; at += ahead * stride) {
 		struct tti_dev_unit unit[AHEAD];
 
 		TTI_DEV_UNROLL
 		for (uint32_t j = 0; j < AHEAD; j++)
-			if (j < ahead && j * stride < left)
-				tti_dev_load(&unit[j], from + at + j * stride, width);
+			if (j < ahead && tti_dev_reads(at + j * stride, end))
+				tti_dev_load(&unit[j],
+					     from + tti_dev_within(at + j * stride, end, width),
+					     width);
 		TTI_DEV_ROLLED
 		for (int32_t d = 0; d < pass->ndst; d++) {
 			const uint64_t to = tti_dev_place_of(&pass->dst[d]);
@@ -69,7 +51,7 @@ TTI_DEV_FN void tti_dev_copy_by(const struct tti_dev_env *env, const struct tti_
 				continue;
 			TTI_DEV_UNROLL
 			for (uint32_t j = 0; j < AHEAD; j++)
-				if (j < ahead && j * stride < left)
+				if (j < ahead && at + j * stride < end)
 					tti_dev_store(to + at + j * stride, &unit[j], width);
 		}
 	}
@@ -81,15 +63,13 @@ TTI_DEV_FN void tti_dev_copy_words(struct tti_dev_env *env, const struct tti_dev
 	const uint64_t nunits = (nbytes + TTI_DEV_UNIT - 1) / TTI_DEV_UNIT;
 
 	TTI_DEV_ROLLED
-	for (uint64_t i = tti_dev_tid(&env->world); i < nunits;
-	     i += tti_dev_nthreads(&env->world)) {
+	for (uint64_t i = tti_dev_anew(tti_dev_tid(&env->world)); i < nunits;
+	     i += tti_dev_anew(tti_dev_nthreads(&env->world))) {
 		const uint64_t left = nbytes - i * TTI_DEV_UNIT;
 		const uint32_t n = left < TTI_DEV_UNIT ? (uint32_t)left : TTI_DEV_UNIT;
-		struct tti_dev_words words;
-		struct tti_dev_unit unit;
+		const struct tti_dev_unit unit = tti_dev_take(env, &pass->src[0], i, n);
 
-		tti_dev_peek(&pass->src[0], i, n, &words);
-		if (!tti_dev_await(env, &pass->src[0], i, &words, &unit))
+		if (env->gave_up)
 			return;
 		TTI_DEV_ROLLED
 		for (int32_t d = 0; d < pass->ndst; d++)
@@ -99,7 +79,7 @@ TTI_DEV_FN void tti_dev_copy_words(struct tti_dev_env *env, const struct tti_dev
 
 TTI_DEV_FN void tti_dev_pass_copy(struct tti_dev_env *env, const struct tti_dev_pass *pass)
 {
-	const uint64_t nbytes = pass->count * (uint64_t)pass->type_size;
+	const uint64_t nbytes = tti_dev_pass_bytes(pass);
 	const uint64_t places = pass->words ? 0 : tti_dev_places(pass);
 	uint64_t begin = 0;
 
@@ -127,15 +107,38 @@ TTI_DEV_FN bool tti_dev_is_copy(const struct tti_dev_pass *pass)
 	return pass->nsrc == 1 && pass->input_at < 0 && pass->divisor <= 1;
 }
 
-/* How much of a pass goes by 16 bytes. */
-TTI_DEV_FN uint64_t tti_dev_wide_bytes(const struct tti_dev_pass *pass)
+/* How many bytes go by 16. */
+TTI_DEV_FN uint64_t tti_dev_wide_bytes(const struct tti_dev_pass *pass, uint64_t places)
 {
-	const uint64_t nbytes = pass->count * (uint64_t)pass->type_size;
+	return places % 16 == 0 ? tti_dev_pass_bytes(pass) / 16 * 16 : 0;
+}
 
-	return tti_dev_places(pass) % 16 == 0 ? nbytes / 16 * 16 : 0;
+TTI_DEV_FN bool tti_dev_is_complex(int32_t type)
+{
+	return type == TUTTI_COMPLEX64 || type == TUTTI_COMPLEX128;
+}
+
+TTI_DEV_FN bool tti_dev_is_unsigned(int32_t type)
+{
+	return type == TUTTI_UINT8 || type == TUTTI_UINT16 || type == TUTTI_UINT32 ||
+	       type == TUTTI_UINT64;
 }
 
 #include "reduce/scalar.inc.h"
+
+/* What the loops of signed integers take of the unsigned ones, which come later. */
+#define K_UNSIGNED_i8  u8
+#define K_UNSIGNED_u8  u8
+#define K_UNSIGNED_i16 u16
+#define K_UNSIGNED_u16 u16
+#define K_UNSIGNED_i32 u32
+#define K_UNSIGNED_u32 u32
+#define K_UNSIGNED_i64 u64
+#define K_UNSIGNED_u64 u64
+K_INLINE v_u8 u8_finish(tutti_op op, v_u8 x, int divisor);
+K_INLINE v_w16 u16_finish(tutti_op op, v_w16 x, int divisor);
+K_INLINE v_u32 u32_finish(tutti_op op, v_u32 x, int divisor);
+K_INLINE v_u64 u64_finish(tutti_op op, v_u64 x, int divisor);
 
 /* After the vectors. */
 #define K_RUN "device/loops.inc.h"
@@ -161,112 +164,100 @@ TTI_DEV_FN int32_t tti_dev_logical(int32_t op)
 	return op == TUTTI_BXOR ? TUTTI_LXOR : op;
 }
 
-/* X(suffix of functions, arithmetic, logic on as many bytes) */
+/* X(family, arithmetic, logic on as many bytes) */
 #define TTI_DEV_INTEGER_MAP(X) \
 	X(int8, i8, b8)        \
-	X(uint8, u8, b8)       \
 	X(int16, i16, b16)     \
-	X(uint16, u16, b16)    \
 	X(int32, i32, b32)     \
-	X(uint32, u32, b32)    \
-	X(int64, i64, b64)     \
-	X(uint64, u64, b64)
+	X(int64, i64, b64)
 
-/* By 16 bytes bits are combined 64 at a time, whatever the type. */
-#define X(type, arithmetic, logic)                                                              \
-	TTI_DEV_FN void tti_dev_wide_##type(const struct tti_dev_env *env,                      \
-					    const struct tti_dev_pass *pass)                    \
-	{                                                                                       \
-		if (tti_dev_is_bitwise(pass->op))                                               \
-			b64_bitwise(env, pass);                                                 \
-		else if (tti_dev_is_logical(pass->op))                                          \
-			logic##_logical(pass->op, env, pass);                                   \
-		else                                                                            \
-			arithmetic##_arithmetic(env, pass);                                     \
-	}                                                                                       \
-	TTI_DEV_FN void tti_dev_pass_##type(struct tti_dev_env *env,                            \
-					    const struct tti_dev_pass *pass)                    \
-	{                                                                                       \
-		const bool bits = tti_dev_is_bitwise(pass->op) || tti_dev_is_logical(pass->op); \
-                                                                                                \
-		if (tti_dev_is_copy(pass)) {                                                    \
-			tti_dev_pass_copy(env, pass);                                           \
-		} else if (pass->words) {                                                       \
-			if (bits)                                                               \
-				logic##_words(pass->op, env, pass);                             \
-			else                                                                    \
-				arithmetic##_words(pass->op, env, pass);                        \
-		} else {                                                                        \
-			if (tti_dev_wide_bytes(pass))                                           \
-				tti_dev_wide_##type(env, pass);                                 \
-			if (bits)                                                               \
-				logic##_rest(pass->op, env, pass);                              \
-			else                                                                    \
-				arithmetic##_rest(pass->op, env, pass);                         \
-		}                                                                               \
+/* Unsigned integers, and bools among bytes, are of the family as well. By 16 bytes bits are combined 64
+ * at a time, whatever the type. */
+#define X(family, arithmetic, logic)                                                       \
+	TTI_DEV_FN void tti_dev_bits_##family(struct tti_dev_env *env,                     \
+					      const struct tti_dev_pass *pass, int32_t op) \
+	{                                                                                  \
+		const uint64_t places = pass->words ? 0 : tti_dev_places(pass);            \
+		const uint64_t wide = tti_dev_wide_bytes(pass, places);                    \
+                                                                                           \
+		if (pass->words) {                                                         \
+			logic##_words(op, env, pass);                                      \
+			return;                                                            \
+		}                                                                          \
+		if (tti_dev_is_bitwise(op))                                                \
+			b64_bitwise(env, pass, wide);                                      \
+		else                                                                       \
+			logic##_logical(op, env, pass, wide);                              \
+		logic##_rest(op, env, pass, wide, places);                                 \
+	}                                                                                  \
+	TTI_DEV_FN void tti_dev_pass_##family(struct tti_dev_env *env,                     \
+					      const struct tti_dev_pass *pass)             \
+	{                                                                                  \
+		const bool is_bool = pass->type == TUTTI_BOOL;                             \
+		const int32_t op = is_bool ? tti_dev_logical(pass->op) : pass->op;         \
+                                                                                           \
+		if (tti_dev_is_copy(pass))                                                 \
+			tti_dev_pass_copy(env, pass);                                      \
+		else if (tti_dev_is_bitwise(op) || tti_dev_is_logical(op))                 \
+			tti_dev_bits_##family(env, pass, op);                              \
+		else                                                                       \
+			arithmetic##_all(env, pass);                                       \
 	}
 TTI_DEV_INTEGER_MAP(X)
 #undef X
 
-TTI_DEV_FN void tti_dev_pass_bool(struct tti_dev_env *env, const struct tti_dev_pass *pass)
-{
-	const int32_t op = tti_dev_logical(pass->op);
+/* X(family, arithmetic) */
+#define TTI_DEV_SMALL_FLOAT_MAP(X) \
+	X(float16, f16)            \
+	X(bfloat16, bf16)          \
+	X(float8_e4m3, e4m3)       \
+	X(float8_e5m2, e5m2)
 
-	if (tti_dev_is_copy(pass)) {
-		tti_dev_pass_copy(env, pass);
-	} else if (pass->words) {
-		b8_words(op, env, pass);
-	} else {
-		if (tti_dev_wide_bytes(pass))
-			b8_logical(op, env, pass);
-		b8_rest(op, env, pass);
+#define X(family, arithmetic)                                                  \
+	TTI_DEV_FN void tti_dev_pass_##family(struct tti_dev_env *env,         \
+					      const struct tti_dev_pass *pass) \
+	{                                                                      \
+		if (tti_dev_is_copy(pass))                                     \
+			tti_dev_pass_copy(env, pass);                          \
+		else                                                           \
+			arithmetic##_all(env, pass);                           \
 	}
-}
-
-/* X(suffix of functions, arithmetic) */
-#define TTI_DEV_FLOAT_MAP(X) \
-	X(float16, f16)      \
-	X(float32, f32)      \
-	X(float64, f64)      \
-	X(bfloat16, bf16)    \
-	X(float8_e4m3, e4m3) \
-	X(float8_e5m2, e5m2) \
-	X(complex64, c64)    \
-	X(complex128, c128)
-
-#define X(type, arithmetic)                                                  \
-	TTI_DEV_FN void tti_dev_pass_##type(struct tti_dev_env *env,         \
-					    const struct tti_dev_pass *pass) \
-	{                                                                    \
-		if (tti_dev_is_copy(pass)) {                                 \
-			tti_dev_pass_copy(env, pass);                        \
-		} else if (pass->words) {                                    \
-			arithmetic##_words(pass->op, env, pass);             \
-		} else {                                                     \
-			if (tti_dev_wide_bytes(pass))                        \
-				arithmetic##_arithmetic(env, pass);          \
-			arithmetic##_rest(pass->op, env, pass);              \
-		}                                                            \
-	}
-TTI_DEV_FLOAT_MAP(X)
+TTI_DEV_SMALL_FLOAT_MAP(X)
 #undef X
 
-/* Of the type that the pass has. A kernel of a GPU knows one type alone, and has its own
+/* Sums of complex numbers are those of their parts. */
+#define X(family, arithmetic, complex)                                         \
+	TTI_DEV_FN void tti_dev_pass_##family(struct tti_dev_env *env,         \
+					      const struct tti_dev_pass *pass) \
+	{                                                                      \
+		if (tti_dev_is_copy(pass))                                     \
+			tti_dev_pass_copy(env, pass);                          \
+		else if (tti_dev_is_complex(pass->type) &&                     \
+			 (pass->op == TUTTI_PROD || pass->input_at >= 0))      \
+			complex##_all(env, pass);                              \
+		else                                                           \
+			arithmetic##_all(env, pass);                           \
+	}
+X(float32, f32, c64)
+X(float64, f64, c128)
+#undef X
+
+/* Of the type that the pass has. A kernel of a GPU knows one family alone, and has its own
  * (kernel.inc.h). */
 #ifndef __CUDACC__
-#define X(type, suffix)                                                        \
-	static __attribute__((noinline, unused)) void tti_dev_reduce_##suffix( \
+#define X(family)                                                              \
+	static __attribute__((noinline, unused)) void tti_dev_reduce_##family( \
 		struct tti_dev_env *env, const struct tti_dev_pass *pass)      \
 	{                                                                      \
-		tti_dev_pass_##suffix(env, pass);                              \
+		tti_dev_pass_##family(env, pass);                              \
 	}
-TTI_DEV_TYPE_MAP(X)
+TTI_DEV_FAMILY_MAP(X)
 #undef X
 
 TTI_DEV_FN void tti_dev_reduce(struct tti_dev_env *env, const struct tti_dev_pass *pass)
 {
 	static const tti_dev_pass_fn fns[TUTTI_TYPE_COUNT] = {
-#define X(type, suffix) [TUTTI_##type] = tti_dev_reduce_##suffix,
+#define X(name, family) [TUTTI_##name] = tti_dev_reduce_##family,
 		TTI_DEV_TYPE_MAP(X)
 #undef X
 	};

@@ -411,20 +411,6 @@ static void a_pass_ends_when_the_call_does(void **unused)
 		assert_int_equal(result[0][i], GUARD);
 }
 
-/* Functions, kernels and the list of types are of the same types. */
-static void there_is_a_pass_of_each_type(void **unused)
-{
-	static const char *const names[TUTTI_TYPE_COUNT] = {
-#define X(type, suffix) [TUTTI_##type] = #suffix,
-		TTI_DEV_TYPE_MAP(X)
-#undef X
-	};
-
-	(void)unused;
-	for (int type = 0; type < TUTTI_TYPE_COUNT; type++)
-		assert_string_equal(names[type], tutti_type_name((tutti_type)type));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,7 +419,6 @@ int main(void)
 		cmocka_unit_test(one_source_is_copied_bit_for_bit),
 		cmocka_unit_test(words_are_waited_for),
 		cmocka_unit_test(a_pass_ends_when_the_call_does),
-		cmocka_unit_test(there_is_a_pass_of_each_type),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
