@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/families.h"
 #include "device/kernels_host.h"
 #include "device/pass.h"
 #include "gpu/cuda_kernel.h"
@@ -30,8 +31,11 @@
 #define HOST_IMAGE  ".version 7.0\n"
 
 enum {
-	COPY = TUTTI_TYPE_COUNT, /* the kernel that only moves */
-	KERNELS = TUTTI_TYPE_COUNT + 1,
+#define X(family) OF_##family,
+	TTI_DEV_FAMILY_MAP(X)
+#undef X
+		COPY, /* the kernel that only moves */
+	KERNELS,
 	DEVICES = 64, /* of a driver that are told apart; more are prepared again and again */
 };
 
@@ -52,13 +56,26 @@ static struct {
 static const char *name_of(int kernel)
 {
 	static const char *const names[KERNELS] = {
-#define X(name, value, bytes, text) [value] = "tutti_run_" text,
-		TUTTI_TYPE_MAP(X)
+#define X(family) [OF_##family] = "tutti_run_" #family,
+		TTI_DEV_FAMILY_MAP(X)
 #undef X
 			[COPY] = "tutti_run_copy",
 	};
 
 	return names[kernel];
+}
+
+/* Of a type, -1: of what only moves. */
+static int kernel_of(int type)
+{
+	static const int kernels[TUTTI_TYPE_COUNT] = {
+#define X(name, family) [TUTTI_##name] = OF_##family,
+		TTI_DEV_TYPE_MAP(X)
+#undef X
+	};
+
+	tti_assert(type < TUTTI_TYPE_COUNT);
+	return type < 0 ? COPY : kernels[type];
 }
 
 /* -- Where they are ---------------------------------------------------------------- */
@@ -272,9 +289,8 @@ tutti_status tti_kernels_launch(struct tti_kernels *kernels, struct tti_gpu *gpu
 				const struct tti_dev_launch *launch, uint32_t nthreads,
 				void *stream)
 {
-	const int kernel = type < 0 ? COPY : type;
-
-	tti_assert(kernel < KERNELS && nthreads >= 1 && nthreads <= TTI_DEV_THREADS_MAX);
-	return tti_gpu_launch(gpu, kernels->kernel[kernel], launch->ncalls * launch->nblocks,
-			      nthreads, tti_dev_shared_bytes(launch->noperands), launch, stream);
+	tti_assert(nthreads >= 1 && nthreads <= TTI_DEV_THREADS_MAX);
+	return tti_gpu_launch(gpu, kernels->kernel[kernel_of(type)],
+			      launch->ncalls * launch->nblocks, nthreads,
+			      tti_dev_shared_bytes(launch->noperands), launch, stream);
 }

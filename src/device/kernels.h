@@ -2,8 +2,8 @@
 #ifndef TTI_DEVICE_KERNELS_H
 #define TTI_DEVICE_KERNELS_H
 
-/* The kernels that run programs (abi.h): tutti_run_float32 and so on, one for each type that is
- * reduced, and tutti_run_copy for what is only moved.
+/* The kernels that run programs (abi.h): tutti_run_float32 and so on, one for each family of types
+ * that is reduced (families.h), and tutti_run_copy for what is only moved.
  *
  * For GPUs they are in the file tutti_kernels.fatbin, in the folder tutti/ beside libtutti.so, or
  * where TUTTI_CUDA_KERNELS says. The driver on host memory runs those of libtutti_kernels_host.so,

@@ -3,8 +3,8 @@
 #include "device/kernels_host.h"
 
 #include "device/abi.h"
+#include "device/families.h"
 #include "device/host_run.h"
-#include "tutti/types.h"
 
 /* Numbers of CUDA's errors. */
 #define OUT_OF_MEMORY   2
@@ -35,8 +35,8 @@ __attribute__((visibility("default"))) int
 tti_kernels_host_register(const struct tti_host_driver *given)
 {
 	static const char *const names[] = {
-#define X(name, value, bytes, text) "tutti_run_" text,
-		TUTTI_TYPE_MAP(X)
+#define X(family) "tutti_run_" #family,
+		TTI_DEV_FAMILY_MAP(X)
 #undef X
 			"tutti_run_copy",
 	};

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct fake_launch {
-	int32_t kernel; /* of a type; -1: that moves */
+	char kernel[16]; /* its family of types, or "copy" */
 	uint32_t nblocks, nthreads, shared_bytes;
 	uint64_t tag; /* of the last call */
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cuda/fake_kernels.h"
+#include "device/families.h"
 #include "device/kernels.h"
 #include "device/pass.h"
 #include "gpu/cuda_memory.h"
@@ -38,6 +39,11 @@ static int end(void **state)
 
 static void each_type_has_its_kernel(void **state)
 {
+	static const char *const families[TUTTI_TYPE_COUNT] = {
+#define X(name, family) [TUTTI_##name] = #family,
+		TTI_DEV_TYPE_MAP(X)
+#undef X
+	};
 	struct tti_kernels *kernels, *again;
 	struct tti_dev_launch launch = { .ncalls = 2, .nblocks = 3, .noperands = 5 };
 	struct fake_launch *told;
@@ -62,7 +68,7 @@ static void each_type_has_its_kernel(void **state)
 		/* It is copied at the launch. */
 		launch.call[1].tag = 0;
 		assert_int_equal(tti_gpu_stream_wait(gpu, stream), TUTTI_OK);
-		assert_int_equal(told->kernel, type);
+		assert_string_equal(told->kernel, type < 0 ? "copy" : families[type]);
 		assert_int_equal(told->nblocks, 6);
 		assert_int_equal(told->nthreads, 64);
 		assert_int_equal(told->shared_bytes, tti_dev_shared_bytes(5));
