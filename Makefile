@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check matrix device-matrix benches bench bench-net bench-overlap plan-table install clean format
+.PHONY: all fatbin check matrix device-matrix benches bench bench-net bench-overlap plan-table install clean format
 
 # What is installed, made with what scripts/setup installs. Tests and benchmarks need more:
 # who asks for them has it installed.
@@ -12,6 +12,11 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	cmake --preset release -DTUTTI_TESTS=OFF -DTUTTI_BENCH=OFF
+
+# The kernels of GPUs alone, by nvcc.
+fatbin: $(BUILD)/build.ninja
+	cmake $(BUILD) -DTUTTI_CUDA=ON
+	cmake --build --preset release --target tutti_fatbin
 
 check:
 	scripts/check
