@@ -10,18 +10,19 @@
 
 #define K_JOIN_(a, b) a##b
 #define K_JOIN(a, b)  K_JOIN_(a, b)
+#define K_SPACE       K_JOIN(tutti_, K_FAMILY)
 
-namespace K_JOIN(tutti_, K_FAMILY)
+namespace K_SPACE
 {
 
-	TTI_DEV_FN void tti_dev_reduce(struct tti_dev_env * env, const struct tti_dev_pass *pass)
-	{
-		K_JOIN(tti_dev_pass_, K_FAMILY)(env, pass);
-	}
+TTI_DEV_FN void tti_dev_reduce(struct tti_dev_env *env, const struct tti_dev_pass *pass)
+{
+	K_JOIN(tti_dev_pass_, K_FAMILY)(env, pass);
+}
 
 #include "device/run.h"
 
-} // namespace )
+} // namespace K_SPACE
 
 /* The block's shared memory: tti_dev_shared_bytes(). */
 extern "C" __global__ void __launch_bounds__(TTI_DEV_THREADS_MAX, 1)
@@ -31,9 +32,10 @@ extern "C" __global__ void __launch_bounds__(TTI_DEV_THREADS_MAX, 1)
 	struct tti_dev_env env;
 
 	env.shared = (struct tti_dev_shared *)shared;
-	K_JOIN(tutti_, K_FAMILY)::tti_dev_run(&env, &launch, blockIdx.x);
+	K_SPACE::tti_dev_run(&env, &launch, blockIdx.x);
 }
 
+#undef K_SPACE
 #undef K_JOIN_
 #undef K_JOIN
 #undef K_FAMILY
