@@ -26,7 +26,7 @@
 #define RANKS   33
 #define CONFIGS (4 * 2 * 3 * 2)
 /* Cases of the sample that run on threads. */
-#define SAMPLE  (SANITIZED ? 30 : 100)
+#define SAMPLE  (SANITIZED ? 12 : 40)
 
 static struct trial trial;
 static uint64_t run_seed = 1;
