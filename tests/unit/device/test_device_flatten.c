@@ -66,16 +66,16 @@ static void check_operations(const struct tti_compiled *from, const struct tti_d
 		assert_true(op[k].chunk == old->chunk && op[k].stage == old->stage);
 		assert_true(op[k].from == old->from && op[k].to == old->to);
 		assert_true(op[k].nin == old->nin && op[k].nget == old->nget);
-		assert_memory_equal(&queue_of[op[k].in], &from->queue_of[old->in],
-				    (size_t)old->nin * sizeof(*queue_of));
+		for (int32_t in = 0; in < old->nin; in++)
+			assert_int_equal(queue_of[op[k].in + in], from->queue_of[old->in + in]);
 		if (op[k].nin > 0 && op[k].nout > 0 && old->nout == 0) {
 			old = &from->oper[++i];
 			assert_true(old->nin == 0 && old->chunk == op[k].chunk &&
 				    old->from == op[k].to);
 		}
 		assert_int_equal(op[k].nout, old->nout);
-		assert_memory_equal(&queue_of[op[k].out], &from->queue_of[old->out],
-				    (size_t)old->nout * sizeof(*queue_of));
+		for (int32_t out = 0; out < old->nout; out++)
+			assert_int_equal(queue_of[op[k].out + out], from->queue_of[old->out + out]);
 		assert_true(op[k].nin + op[k].nget + (op[k].from != TTI_PLACE_NONE) <=
 			    prog->noperands);
 		assert_true(op[k].nout + op[k].nput + (op[k].to != TTI_PLACE_NONE) <=
