@@ -158,6 +158,28 @@ void tti_gpu_not_released(const struct tti_gpu *gpu, int rc, const char *functio
 		gpu->facts.ordinal, gpu->facts.name, cause);
 }
 
+void tti_gpu_give_back(const struct tti_gpu *gpu, int (*call)(void *), void *object,
+		       const char *function)
+{
+	int rc = call(object);
+
+	if (rc)
+		rc = call(object);
+	if (rc)
+		tti_gpu_not_released(gpu, rc, function);
+}
+
+void tti_gpu_give_back_at(const struct tti_gpu *gpu, int (*call)(uint64_t), uint64_t at,
+			  const char *function)
+{
+	int rc = call(at);
+
+	if (rc)
+		rc = call(at);
+	if (rc)
+		tti_gpu_not_released(gpu, rc, function);
+}
+
 /* -- The driver -------------------------------------------------------------------- */
 
 /* How many functions are missing; the first few go to `names`. */

@@ -293,16 +293,12 @@ tutti_status tti_gpu_open(int ordinal, struct tti_gpu **out)
 void tti_gpu_close(struct tti_gpu *gpu)
 {
 	struct tti_gpu_scope scope;
-	int rc;
 
 	if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1)
 		return;
 	if (tti_gpu_enter_again(gpu, &scope)) {
-		rc = gpu->driver->call.stream_destroy(gpu->stream);
-		if (rc)
-			rc = gpu->driver->call.stream_destroy(gpu->stream);
-		if (rc)
-			tti_gpu_not_released(gpu, rc, "cuStreamDestroy");
+		tti_gpu_give_back(gpu, gpu->driver->call.stream_destroy, gpu->stream,
+				  "cuStreamDestroy");
 		tti_gpu_leave(gpu, &scope);
 	}
 	release_context(gpu);

@@ -65,5 +65,10 @@ void tti_gpu_leave(const struct tti_gpu *gpu, const struct tti_gpu_scope *scope)
  * done nothing then. So a call that failed is made once more, and the second error is logged. */
 bool tti_gpu_enter_again(const struct tti_gpu *gpu, struct tti_gpu_scope *out);
 void tti_gpu_not_released(const struct tti_gpu *gpu, int rc, const char *function);
+/* The driver's `call` of that name takes an object back, or what is at an address. */
+void tti_gpu_give_back(const struct tti_gpu *gpu, int (*call)(void *), void *object,
+		       const char *function);
+void tti_gpu_give_back_at(const struct tti_gpu *gpu, int (*call)(uint64_t), uint64_t at,
+			  const char *function);
 
 #endif

@@ -25,29 +25,19 @@ tutti_status tti_gpu_alloc(struct tti_gpu *gpu, size_t nbytes, uint64_t *out)
 void tti_gpu_free(struct tti_gpu *gpu, uint64_t at)
 {
 	struct tti_gpu_scope scope;
-	int rc;
 
 	if (!at)
 		return;
 	tti_gpu_count(&tti_gpu_counts.memories, -1);
 	if (!tti_gpu_enter_again(gpu, &scope))
 		return;
-	rc = gpu->driver->call.free(at);
-	if (rc)
-		rc = gpu->driver->call.free(at);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuMemFree");
+	tti_gpu_give_back_at(gpu, gpu->driver->call.free, at, "cuMemFree");
 	tti_gpu_leave(gpu, &scope);
 }
 
 static void free_host(struct tti_gpu *gpu, void *host)
 {
-	int rc = gpu->driver->call.host_free(host);
-
-	if (rc)
-		rc = gpu->driver->call.host_free(host);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuMemFreeHost");
+	tti_gpu_give_back(gpu, gpu->driver->call.host_free, host, "cuMemFreeHost");
 }
 
 tutti_status tti_gpu_pinned_alloc(struct tti_gpu *gpu, size_t nbytes, void **host, uint64_t *at)
@@ -93,12 +83,7 @@ void tti_gpu_pinned_free(struct tti_gpu *gpu, void *host)
 
 static void unregister(struct tti_gpu *gpu, void *host)
 {
-	int rc = gpu->driver->call.host_unregister(host);
-
-	if (rc)
-		rc = gpu->driver->call.host_unregister(host);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuMemHostUnregister");
+	tti_gpu_give_back(gpu, gpu->driver->call.host_unregister, host, "cuMemHostUnregister");
 }
 
 tutti_status tti_gpu_pin(struct tti_gpu *gpu, void *host, size_t nbytes, uint64_t *at)

@@ -20,12 +20,7 @@ enum share_wish { WISH_AUTO, WISH_FD, WISH_IPC }; /* TUTTI_CUDA_SHARE */
 
 static void drop_handle(const struct tti_gpu *gpu, tti_cuda_handle handle)
 {
-	int rc = gpu->driver->call.release(handle);
-
-	if (rc)
-		rc = gpu->driver->call.release(handle);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuMemRelease");
+	tti_gpu_give_back_at(gpu, gpu->driver->call.release, handle, "cuMemRelease");
 }
 
 static void drop_range(const struct tti_gpu *gpu, uint64_t at, size_t nbytes)
@@ -51,22 +46,12 @@ static void drop_map(const struct tti_gpu *gpu, uint64_t at, size_t nbytes)
 
 static void drop_opened(const struct tti_gpu *gpu, uint64_t at)
 {
-	int rc = gpu->driver->call.ipc_close(at);
-
-	if (rc)
-		rc = gpu->driver->call.ipc_close(at);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuIpcCloseMemHandle");
+	tti_gpu_give_back_at(gpu, gpu->driver->call.ipc_close, at, "cuIpcCloseMemHandle");
 }
 
 static void drop_allocated(const struct tti_gpu *gpu, uint64_t at)
 {
-	int rc = gpu->driver->call.free(at);
-
-	if (rc)
-		rc = gpu->driver->call.free(at);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuMemFree");
+	tti_gpu_give_back_at(gpu, gpu->driver->call.free, at, "cuMemFree");
 }
 
 void tti_gpu_shared_drop_fd(struct tti_gpu_shared *memory)

@@ -31,18 +31,13 @@ tutti_status tti_gpu_stream_create(struct tti_gpu *gpu, bool is_urgent, void **o
 void tti_gpu_stream_destroy(struct tti_gpu *gpu, void *stream)
 {
 	struct tti_gpu_scope scope;
-	int rc;
 
 	if (!stream)
 		return;
 	tti_gpu_count(&tti_gpu_counts.streams, -1);
 	if (!tti_gpu_enter_again(gpu, &scope))
 		return;
-	rc = gpu->driver->call.stream_destroy(stream);
-	if (rc)
-		rc = gpu->driver->call.stream_destroy(stream);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuStreamDestroy");
+	tti_gpu_give_back(gpu, gpu->driver->call.stream_destroy, stream, "cuStreamDestroy");
 	tti_gpu_leave(gpu, &scope);
 }
 
@@ -130,18 +125,13 @@ tutti_status tti_gpu_event_create(struct tti_gpu *gpu, void **out)
 void tti_gpu_event_destroy(struct tti_gpu *gpu, void *event)
 {
 	struct tti_gpu_scope scope;
-	int rc;
 
 	if (!event)
 		return;
 	tti_gpu_count(&tti_gpu_counts.events, -1);
 	if (!tti_gpu_enter_again(gpu, &scope))
 		return;
-	rc = gpu->driver->call.event_destroy(event);
-	if (rc)
-		rc = gpu->driver->call.event_destroy(event);
-	if (rc)
-		tti_gpu_not_released(gpu, rc, "cuEventDestroy");
+	tti_gpu_give_back(gpu, gpu->driver->call.event_destroy, event, "cuEventDestroy");
 	tti_gpu_leave(gpu, &scope);
 }
 
