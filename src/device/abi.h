@@ -207,7 +207,6 @@ struct tti_dev_call {
 	/* Messages go as words. Of a memory program never: its messages also say that memory was
 	 * written, and words say nothing but themselves. */
 	int32_t words;
-	int32_t is_large;    /* results go past the caches */
 	uint32_t part_bytes; /* of scratch: tti_dev_part_bytes() of slice */
 };
 

@@ -32,9 +32,8 @@ struct tti_dev_pass {
 	int32_t input_at; /* -1: no source is multiplied */
 	int32_t type, op; /* tutti_type, tutti_op */
 	int32_t type_size;
-	int32_t divisor;  /* of AVG; 0: the result is not divided. 0 if nsrc is 1 */
-	int32_t words;    /* some sources and results are words (peer >= 0) */
-	int32_t is_large; /* the result goes past the caches */
+	int32_t divisor; /* of AVG; 0: the result is not divided. 0 if nsrc is 1 */
+	int32_t words;   /* some sources and results are words (peer >= 0) */
 };
 
 /* What the threads of a block need of an operation once they have found its operands: one says it before

@@ -377,7 +377,6 @@ TTI_DEV_FN void tti_dev_combine(struct tti_dev_env *env)
 	pass.type_size = call->type_size;
 	pass.divisor = work->divisor;
 	pass.words = env->shared->words;
-	pass.is_large = call->is_large;
 	tti_dev_reduce(env, &pass);
 	if (tti_dev_tid(&env->world) == 0) {
 		const uint64_t nbytes = work->count * (uint64_t)call->type_size;

@@ -265,7 +265,6 @@ void device_call_make(struct device_bed *bed, int rank, const struct device_work
 		.op = (int32_t)work->op,
 		.divisor = work->divisor,
 		.words = bed->config.words && !work->prog->is_memory,
-		.is_large = (int32_t)(work->tag & 1),
 	};
 	set_layout(bed, work, out);
 	out->window = tti_dev_window(prog);

@@ -18,8 +18,6 @@
 /* How often the progress of a kernel is looked at, and whether its device works. */
 #define LOOK_NS    (1 * TTI_NS_PER_MS)
 #define EXAMINE_NS (500 * TTI_NS_PER_MS)
-/* Results that do not fit a GPU's cache. */
-#define LARGE      (UINT64_C(32) << 20)
 
 /* -- What the kernel says ------------------------------------------------------------- */
 
@@ -318,7 +316,6 @@ static tutti_status set_layout(struct tti_flight *flight, const struct tti_layou
 	call->paired = layout->paired;
 	call->parts = layout->parts;
 	call->type_size = (int32_t)layout->type_size;
-	call->is_large = layout->row_count * layout->type_size >= LARGE;
 	return TUTTI_OK;
 }
 
