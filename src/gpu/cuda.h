@@ -105,10 +105,6 @@ struct tti_gpu_driver *tti_gpu_driver_of(const struct tti_gpu *gpu);
  * the error of a kernel that broke. OK: it has not. */
 TUTTI_CHECKED tutti_status tti_gpu_health(struct tti_gpu *gpu);
 
-/* Free and total bytes of its memory now. */
-TUTTI_CHECKED tutti_status tti_gpu_memory_info(struct tti_gpu *gpu, size_t *free_out,
-					       size_t *total_out);
-
 /* -- What is held ------------------------------------------------------------------- */
 
 /* What this process has made with these headers and not released, of all devices. What a device that

@@ -195,7 +195,6 @@ enum {
 	X(context_get, cuCtxGetCurrent, (tti_cuda_context * out))                                 \
 	X(context_set, cuCtxSetCurrent, (tti_cuda_context context))                               \
 	X(context_peer, cuCtxEnablePeerAccess, (tti_cuda_context peer, unsigned flags))           \
-	X(memory_info, cuMemGetInfo_v2, (size_t * free_out, size_t * total_out))                  \
 	X(alloc, cuMemAlloc_v2, (uint64_t * out, size_t nbytes))                                  \
 	X(free, cuMemFree_v2, (uint64_t at))                                                      \
 	X(create, cuMemCreate,                                                                    \
@@ -248,8 +247,6 @@ enum {
 	X(event_destroy, cuEventDestroy_v2, (void *event))                                        \
 	X(event_record, cuEventRecord, (void *event, void *stream))                               \
 	X(event_await, cuStreamWaitEvent, (void *stream, void *event, unsigned flags))            \
-	X(event_wait, cuEventSynchronize, (void *event))                                          \
-	X(event_query, cuEventQuery, (void *event))                                               \
 	X(host_function, cuLaunchHostFunc, (void *stream, tti_cuda_host_fn run, void *arg))       \
 	X(capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                           \
 	X(capture_info, cuStreamGetCaptureInfo_v2,                                                \

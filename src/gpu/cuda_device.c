@@ -333,17 +333,3 @@ tutti_status tti_gpu_health(struct tti_gpu *gpu)
 		return tti_gpu_fail(gpu, rc, "cuStreamQuery", "it has failed");
 	return TUTTI_OK;
 }
-
-tutti_status tti_gpu_memory_info(struct tti_gpu *gpu, size_t *free_out, size_t *total_out)
-{
-	struct tti_gpu_scope scope;
-	int rc;
-
-	*free_out = *total_out = 0;
-	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = gpu->driver->call.memory_info(free_out, total_out);
-	tti_gpu_leave(gpu, &scope);
-	if (rc)
-		return tti_gpu_fail(gpu, rc, "cuMemGetInfo", "asking for its free memory");
-	return TUTTI_OK;
-}

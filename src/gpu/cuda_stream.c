@@ -161,34 +161,6 @@ tutti_status tti_gpu_event_await(struct tti_gpu *gpu, void *event, void *stream)
 	return TUTTI_OK;
 }
 
-tutti_status tti_gpu_event_wait(struct tti_gpu *gpu, void *event)
-{
-	struct tti_gpu_scope scope;
-	int rc;
-
-	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = gpu->driver->call.event_wait(event);
-	tti_gpu_leave(gpu, &scope);
-	if (rc)
-		return tti_gpu_fail(gpu, rc, "cuEventSynchronize", "waiting for an event");
-	return TUTTI_OK;
-}
-
-tutti_status tti_gpu_event_query(struct tti_gpu *gpu, void *event)
-{
-	struct tti_gpu_scope scope;
-	int rc;
-
-	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = gpu->driver->call.event_query(event);
-	tti_gpu_leave(gpu, &scope);
-	if (rc == TTI_CUDA_NOT_READY)
-		return TUTTI_AGAIN;
-	if (rc)
-		return tti_gpu_fail(gpu, rc, "cuEventQuery", "asking for an event");
-	return TUTTI_OK;
-}
-
 /* -- Into a stream ----------------------------------------------------------------- */
 
 tutti_status tti_gpu_copy(struct tti_gpu *gpu, uint64_t to, uint64_t from, size_t nbytes,
@@ -204,23 +176,6 @@ tutti_status tti_gpu_copy(struct tti_gpu *gpu, uint64_t to, uint64_t from, size_
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, "cuMemcpyAsync", "copying %zu bytes in a stream",
-				    nbytes);
-	return TUTTI_OK;
-}
-
-tutti_status tti_gpu_fill(struct tti_gpu *gpu, uint64_t to, uint8_t value, size_t nbytes,
-			  void *stream)
-{
-	struct tti_gpu_scope scope;
-	int rc;
-
-	if (!nbytes)
-		return TUTTI_OK;
-	TTI_TRY(tti_gpu_enter(gpu, false, &scope));
-	rc = gpu->driver->call.fill(to, value, nbytes, stream);
-	tti_gpu_leave(gpu, &scope);
-	if (rc)
-		return tti_gpu_fail(gpu, rc, "cuMemsetD8Async", "filling %zu bytes in a stream",
 				    nbytes);
 	return TUTTI_OK;
 }

@@ -32,16 +32,11 @@ void tti_gpu_event_destroy(struct tti_gpu *gpu, void *event); /* NULL is fine */
 TUTTI_CHECKED tutti_status tti_gpu_event_record(struct tti_gpu *gpu, void *event, void *stream);
 /* Work that comes into the stream later waits until the event has happened. */
 TUTTI_CHECKED tutti_status tti_gpu_event_await(struct tti_gpu *gpu, void *event, void *stream);
-TUTTI_CHECKED tutti_status tti_gpu_event_wait(struct tti_gpu *gpu, void *event);
-/* TUTTI_AGAIN: it has not happened. */
-TUTTI_CHECKED tutti_status tti_gpu_event_query(struct tti_gpu *gpu, void *event);
 
 /* -- Into a stream -------------------------------------------------------------------- */
 
 /* By the copy engines; each is memory of a device, of any in reach, or of the host. */
 TUTTI_CHECKED tutti_status tti_gpu_copy(struct tti_gpu *gpu, uint64_t to, uint64_t from,
-					size_t nbytes, void *stream);
-TUTTI_CHECKED tutti_status tti_gpu_fill(struct tti_gpu *gpu, uint64_t to, uint8_t value,
 					size_t nbytes, void *stream);
 /* Call `run` on a thread of the driver. It may not call CUDA, and is not called if the device has
  * failed. */

@@ -66,11 +66,10 @@ static void copies_are_in_the_order_of_their_stream(void **state)
 	assert_int_equal(tti_gpu_copy(gpu, b, a, NBYTES, stream), TUTTI_OK);
 	assert_int_equal(tti_gpu_event_record(gpu, event, stream), TUTTI_OK);
 	assert_int_equal(tti_gpu_event_await(gpu, event, other), TUTTI_OK);
-	assert_int_equal(tti_gpu_fill(gpu, b, 0x5a, 10, other), TUTTI_OK);
+	assert_int_equal(tti_gpu_copy(gpu, b, a + 10, 10, other), TUTTI_OK);
 	assert_int_equal(tti_gpu_stream_wait(gpu, other), TUTTI_OK);
-	assert_int_equal(tti_gpu_event_query(gpu, event), TUTTI_OK);
 	assert_int_equal(tti_gpu_read(gpu, seen, b, NBYTES), TUTTI_OK);
-	memset(host, 0x5a, 10);
+	memcpy(host, host + 10, 10);
 	assert_memory_equal(seen, host, NBYTES);
 
 	tti_gpu_free(gpu, a);
@@ -100,23 +99,18 @@ static void a_stream_of_another_device_is_refused(void **state)
 static void what_is_not_done_yet_is_told(void **state)
 {
 	atomic_int is_set = 0;
-	void *stream, *event;
+	void *stream;
 
 	(void)state;
 	assert_int_equal(tti_gpu_stream_create(gpu, false, &stream), TUTTI_OK);
-	assert_int_equal(tti_gpu_event_create(gpu, &event), TUTTI_OK);
 	assert_int_equal(tti_gpu_stream_query(gpu, stream), TUTTI_OK);
 	assert_int_equal(tti_gpu_call(gpu, wait_until_set, &is_set, stream), TUTTI_OK);
-	assert_int_equal(tti_gpu_event_record(gpu, event, stream), TUTTI_OK);
 	assert_int_equal(tti_gpu_stream_query(gpu, stream), TUTTI_AGAIN);
-	assert_int_equal(tti_gpu_event_query(gpu, event), TUTTI_AGAIN);
 	/* What is waited for elsewhere does not wait for it. */
 	assert_int_equal(tti_gpu_health(gpu), TUTTI_OK);
 	atomic_store(&is_set, 1);
-	assert_int_equal(tti_gpu_event_wait(gpu, event), TUTTI_OK);
 	assert_int_equal(tti_gpu_stream_wait(gpu, stream), TUTTI_OK);
 	assert_int_equal(tti_gpu_stream_query(gpu, stream), TUTTI_OK);
-	tti_gpu_event_destroy(gpu, event);
 	tti_gpu_stream_destroy(gpu, stream);
 }
 

@@ -185,6 +185,8 @@ static tutti_status launch(struct tutti_persistent *persistent, struct tti_comm 
 	};
 	tutti_status st = tti_stream_launch(stream, &item.to, &persistent->told);
 
+	if (st == TUTTI_OK)
+		st = tti_flight_check_stream(comm, &item.to);
 	if (st != TUTTI_OK) {
 		tti_sequence_untake(comm);
 		return st;

@@ -148,6 +148,8 @@ static tutti_status launch_batch(struct batch *batch)
 		struct tti_call_item *item = &batch->items[i];
 
 		st = tti_stream_launch(item->stream, &item->to, &item->told);
+		if (st == TUTTI_OK)
+			st = tti_flight_check_stream(item->comm, &item->to);
 	}
 	if (st != TUTTI_OK) {
 		drop_batch(batch);

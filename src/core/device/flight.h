@@ -107,6 +107,8 @@ struct tti_flights {
 	void *last, *event; /* event NULL: there is one */
 	uint64_t last_number;
 	bool has_last;
+	void *checked; /* the last stream of the program that is of this GPU */
+	bool has_checked;
 	/* The same in a capture. */
 	void *captured_last, *captured_event;
 	uint64_t capture; /* its id; 0: none yet */
@@ -139,6 +141,10 @@ bool tti_flight_has_lanes(const struct tti_flight *flight);
 struct tti_flight_stream {
 	void *cuda;
 };
+
+/* Before a call takes part in anything: TUTTI_EINVAL: the stream is of another GPU. */
+TUTTI_CHECKED tutti_status tti_flight_check_stream(struct tti_comm *comm,
+						   const struct tti_flight_stream *stream);
 
 /* Launch those of n jobs that are flights and have not failed: those of one GPU and type together.
  * args[i]: of the call of job i, for ranks that ask while lanes are made. A flight that cannot be

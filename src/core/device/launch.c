@@ -111,6 +111,22 @@ static tutti_status note_last(struct tti_flight *flight, const struct tti_gpu_ca
 	return tti_gpu_event_record(device->gpu, flights->captured_event, stream);
 }
 
+/* -- Streams of the program --------------------------------------------------------------- */
+
+tutti_status tti_flight_check_stream(struct tti_comm *comm, const struct tti_flight_stream *stream)
+{
+	struct tti_flights *flights = comm->device->flights;
+
+	if (flights && flights->has_checked && flights->checked == stream->cuda)
+		return TUTTI_OK;
+	TTI_TRY(tti_gpu_stream_check(comm->device->gpu, stream->cuda));
+	if (flights) {
+		flights->has_checked = true;
+		flights->checked = stream->cuda;
+	}
+	return TUTTI_OK;
+}
+
 /* -- One launch --------------------------------------------------------------------------- */
 
 static tutti_status find_stream(struct tti_flight *flight, const struct tti_flight_stream *given,

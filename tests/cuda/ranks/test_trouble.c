@@ -299,6 +299,33 @@ static void pass_what_kernels_do_not_reach(struct trouble *trouble, int rank)
 				  TUTTI_SUM, trouble->comm, trouble->stream));
 }
 
+/* Nobody waits for the call: it has taken no number. */
+static void use_a_stream_of_another_gpu(struct trouble *trouble, int rank)
+{
+	const int device = trouble->devices[rank];
+	struct gpu_buffer elsewhere;
+	struct gpu_stream stream;
+
+	if (device >= 0) {
+		gpu_alloc(&elsewhere, 3, 64);
+		gpu_stream_open(&stream, &elsewhere);
+		CHECK(tutti_all_reduce(trouble->buffer.memory, trouble->buffer.memory, 4,
+				       TUTTI_INT32, TUTTI_SUM, trouble->comm,
+				       stream.tutti) == TUTTI_EINVAL);
+		says(trouble->comm, "is of GPU 3, the communicator of GPU");
+		CHECK_OK(gpu_stream_close(&stream));
+		gpu_free(&elsewhere);
+	}
+	CHECK_OK(tutti_all_reduce(trouble->buffer.memory, trouble->buffer.memory, 4, TUTTI_INT32,
+				  TUTTI_SUM, trouble->comm, trouble->stream));
+}
+
+static void a_stream_of_another_gpu_is_refused(void **state)
+{
+	(void)state;
+	in_all_pairs(use_a_stream_of_another_gpu, 0);
+}
+
 static void what_kernels_do_not_reach_is_refused(void **state)
 {
 	(void)state;
@@ -339,6 +366,7 @@ int main(void)
 		cmocka_unit_test(an_end_ends_kernels),
 		cmocka_unit_test(an_abort_ends_what_is_in_flight),
 		cmocka_unit_test(what_kernels_do_not_reach_is_refused),
+		cmocka_unit_test(a_stream_of_another_gpu_is_refused),
 		cmocka_unit_test(pinned_memory_of_the_host_is_reached),
 	};
 
