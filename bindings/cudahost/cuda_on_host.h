@@ -13,7 +13,11 @@
  * A launch runs in the order of its stream: all blocks one after the other, and of each block all
  * threads. So shared memory, __syncthreads() and what the threads of a warp do together are not
  * there: using them does not compile. Atomic functions are there, because several streams run at a
- * time. */
+ * time.
+ *
+ * With TUTTI_CUDAHOST_GUARD=1 a kernel gets other addresses of devices' memory than the program has:
+ * parameters, also structs, lead to where it can be read and written. Addresses that the kernel reads
+ * from memory do not. */
 #ifndef TUTTI_CUDA_ON_HOST_H
 #define TUTTI_CUDA_ON_HOST_H
 

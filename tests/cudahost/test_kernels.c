@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels: those that can run on the host run in the order of their stream; others are errors that
- * name them, which a program cannot miss. */
+/* Kernels: those that can run on the host run in the order of their stream, also in guarded memory; others
+ * are errors that name them, which a program cannot miss. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +21,20 @@ static void scale(void)
 {
 }
 
+/* With the guard `at` is another address here than in the program. */
+struct scaled {
+	int number;
+	int *at;
+};
+
 static int run_scale(void **args, const unsigned grid[3], const unsigned block[3],
 		     size_t shared_bytes)
 {
-	int **out = args[0];
+	const struct scaled *scaled = args[0];
 	const int *factor = args[1];
 
-	**out = **out * *factor + (int)(grid[0] * block[0]) + (int)shared_bytes;
+	*scaled->at = *scaled->at * *factor + (int)(grid[0] * block[0]) + (int)shared_bytes +
+		      scaled->number;
 	return 0;
 }
 
@@ -40,34 +47,38 @@ static const void *address_of(void (*function)(void))
 
 static void a_registered_kernel_gets_copies_of_its_arguments(void **state)
 {
-	const size_t nbytes[] = { sizeof(int *), sizeof(int) };
+	const size_t nbytes[] = { sizeof(struct scaled), sizeof(int) };
+	struct scaled scaled = { .number = 1000 };
 	tti_cu_stream stream;
 	int factor = 3;
 	int *memory;
 	int value = 5;
-	void *args[] = { &memory, &factor };
+	void *args[] = { &scaled, &factor };
 
 	(void)state;
 	assert_int_equal(tti_cuda_kernel_register(address_of(scale), "scale", run_scale, nbytes, 2),
 			 0);
-	assert_int_equal(cudaMallocManaged((void **)&memory, sizeof(int), 1), 0);
+	assert_int_equal(cudaMalloc((void **)&memory, 2 * sizeof(int)), 0);
+	scaled.at = ++memory;
 	assert_int_equal(cudaStreamCreate(&stream), 0);
 	assert_int_equal(cudaMemcpyAsync(memory, &value, sizeof(value), 4, stream), 0);
 	assert_int_equal(cudaLaunchKernel(address_of(scale), (struct tti_cu_dim3){ 2, 1, 1 },
 					  (struct tti_cu_dim3){ 4, 1, 1 }, args, 100, stream),
 			 0);
 	factor = 0;
+	scaled.at = NULL;
 	assert_int_equal(cudaMemcpyAsync(&value, memory, sizeof(value), 4, stream), 0);
 	assert_int_equal(cudaStreamSynchronize(stream), 0);
-	assert_int_equal(value, 5 * 3 + 2 * 4 + 100);
+	assert_int_equal(value, 5 * 3 + 2 * 4 + 100 + 1000);
 	assert_int_equal(cudaStreamDestroy(stream), 0);
-	assert_int_equal(cudaFree(memory), 0);
+	assert_int_equal(cudaFree(memory - 1), 0);
 }
 
 static void a_registered_kernel_can_be_a_node(void **state)
 {
-	int factor = 2, value = 1, *at = &value;
-	void *args[] = { &at, &factor };
+	int factor = 2, value = 1;
+	struct scaled scaled = { .number = 0 };
+	void *args[] = { &scaled, &factor };
 	const struct tti_cu_kernel_node kernel = {
 		(void *)(uintptr_t)address_of(scale), one, one, 0, args, NULL
 	};
@@ -77,24 +88,29 @@ static void a_registered_kernel_can_be_a_node(void **state)
 	tti_cu_node node;
 
 	(void)state;
+	assert_int_equal(cudaMalloc((void **)&scaled.at, sizeof(int)), 0);
+	assert_int_equal(cudaMemcpy(scaled.at, &value, sizeof(value), 4), 0);
 	assert_int_equal(cudaGraphCreate(&graph, 0), 0);
 	assert_int_equal(cudaGraphAddKernelNode(&node, graph, NULL, 0, &kernel), 0);
 	assert_int_equal(cudaGraphKernelNodeGetParams(node, &got), 0);
 	assert_ptr_equal(got.function, kernel.function);
+	assert_ptr_equal(((struct scaled *)got.args[0])->at, scaled.at);
 	assert_int_equal(*(int *)got.args[1], 2);
 	assert_int_equal(cudaGraphInstantiate(&exec, graph, 0), 0);
 	assert_int_equal(cudaGraphLaunch(exec, NULL), 0);
 	assert_int_equal(cudaGraphLaunch(exec, NULL), 0);
-	assert_int_equal(cudaStreamSynchronize(NULL), 0);
+	assert_int_equal(cudaMemcpy(&value, scaled.at, sizeof(value), 4), 0);
 	assert_int_equal(value, (1 * 2 + 1) * 2 + 1);
 	assert_int_equal(cudaGraphExecDestroy(exec), 0);
 	assert_int_equal(cudaGraphDestroy(graph), 0);
+	assert_int_equal(cudaFree(scaled.at), 0);
 }
 
 static void a_block_of_too_many_threads_is_an_error(void **state)
 {
-	int factor = 2, *at = &factor;
-	void *args[] = { &at, &factor };
+	int factor = 2;
+	struct scaled scaled = { 0 };
+	void *args[] = { &scaled, &factor };
 
 	(void)state;
 	assert_int_equal(cudaLaunchKernel(address_of(scale), one,
@@ -108,8 +124,9 @@ static void a_block_of_too_many_threads_is_an_error(void **state)
 
 static void a_cooperative_launch_is_refused(void **state)
 {
-	int factor = 2, *at = &factor;
-	void *args[] = { &at, &factor };
+	int factor = 2;
+	struct scaled scaled = { 0 };
+	void *args[] = { &scaled, &factor };
 
 	(void)state;
 	assert_int_equal(cudaLaunchCooperativeKernel(address_of(scale), one, one, args, 0, NULL),

@@ -29,7 +29,9 @@ typedef int (*tti_cuda_kernel_fn)(void **args, const unsigned grid[3], const uns
 /* Kernel `name` is run by `run`, with `nargs` parameters of arg_bytes[] bytes, 32764 in all at most.
  * Every module and library that is loaded from now on, or is already, has it: the code of an image
  * is not read, and ".version 7.0\n" is one that is good enough. `function` is what programs of the
- * runtime launch it by, and NULL for others. What is passed is copied, and stays for ever; a name or
+ * runtime launch it by, and NULL for others. A kernel with a `function` is of the program, and does not
+ * call tti_cuda_reach(): in its arguments each address of guarded memory, at a multiple of 8 bytes, is
+ * replaced by the place where the bytes are, also in structs. What is passed is copied, and stays for ever; a name or
  * function that is there already is that of the new kernel from then on. 0, or a number of CUDA's
  * errors: 1 (nothing to run, no name), 2 (no memory). */
 int tti_cuda_kernel_register(const void *function, const char *name, tti_cuda_kernel_fn run,

@@ -30,6 +30,78 @@ void tti_cuda_kernel_join(int number)
 	self = number;
 }
 
+/* Each argument at a multiple of 16. */
+static size_t padded(size_t nbytes)
+{
+	return (nbytes + 15) / 16 * 16;
+}
+
+static void copy_args(struct work *work, size_t head, void **args)
+{
+	const struct tti_cuda_runnable *kernel = work->launch.kernel;
+	size_t nbytes = head;
+
+	for (size_t at = 0; at < kernel->nargs; at++) {
+		work->args[at] = (char *)work + nbytes;
+		memcpy(work->args[at], args[at], kernel->arg_bytes[at]);
+		nbytes += padded(kernel->arg_bytes[at]);
+	}
+}
+
+/* With copies of the arguments. NULL: no memory. */
+static struct work *create(const struct tti_cuda_launch *launch)
+{
+	const struct tti_cuda_runnable *kernel = launch->kernel;
+	const size_t head = padded(sizeof(struct work) + kernel->nargs * sizeof(void *));
+	size_t nbytes = head;
+	struct work *work;
+
+	for (size_t at = 0; at < kernel->nargs; at++)
+		nbytes += padded(kernel->arg_bytes[at]);
+	work = calloc(1, nbytes);
+	if (!work)
+		return NULL;
+	work->launch = *launch;
+	work->launch.args = work->args;
+	copy_args(work, head, launch->args);
+	return work;
+}
+
+/* -- Running ------------------------------------------------------------------------------ */
+
+/* In place of addresses of guarded memory, where its bytes are. */
+static void reach(char *arg, size_t nbytes)
+{
+	uint64_t address;
+
+	for (; nbytes >= sizeof(address); nbytes -= sizeof(address), arg += sizeof(address)) {
+		memcpy(&address, arg, sizeof(address));
+		address = (uintptr_t)tti_cuda_reach(address);
+		memcpy(arg, &address, sizeof(address));
+	}
+}
+
+static int call(const struct tti_cuda_launch *launch)
+{
+	return launch->kernel->run(launch->args, launch->grid, launch->block, launch->shared_bytes);
+}
+
+/* A function of the program does not call tti_cuda_reach(). What the launch itself has stays, because
+ * a graph may be launched again when the memory is elsewhere. */
+static int call_reached(const struct tti_cuda_launch *launch)
+{
+	struct work *work = create(launch);
+	int error;
+
+	if (!work)
+		return TTI_CUDA_ENOMEM;
+	for (size_t at = 0; at < launch->kernel->nargs; at++)
+		reach(work->args[at], launch->kernel->arg_bytes[at]);
+	error = call(&work->launch);
+	free(work);
+	return error;
+}
+
 /* A device whose kernel has failed runs no more of them. */
 static int run(void *arg)
 {
@@ -40,8 +112,8 @@ static int run(void *arg)
 		return 0;
 	self = tti_cuda_device_current() + 1;
 	tti_cuda_host_begin();
-	error = launch->kernel->run(launch->args, launch->grid, launch->block,
-				    launch->shared_bytes);
+	error = launch->kernel->is_of_program && tti_cuda_memory_is_guarded() ? call_reached(launch)
+									      : call(launch);
 	tti_cuda_host_end();
 	self = 0;
 	if (!error)
@@ -49,6 +121,8 @@ static int run(void *arg)
 	return tti_cuda_fail(error > 0 ? error : TTI_CUDA_ELAUNCH, "kernel %s failed with %d",
 			     launch->kernel->name, error);
 }
+
+/* -- Launches ----------------------------------------------------------------------------- */
 
 static bool is_size_good(const unsigned n[3], unsigned x, unsigned y, unsigned z)
 {
@@ -80,44 +154,19 @@ static int check(const char *caller, const struct tti_cuda_launch *launch, int t
 	return 0;
 }
 
-/* Each argument at a multiple of 16. */
-static size_t padded(size_t nbytes)
-{
-	return (nbytes + 15) / 16 * 16;
-}
-
-static void copy_args(struct work *work, size_t head, void **args)
-{
-	const struct tti_cuda_runnable *kernel = work->launch.kernel;
-	size_t nbytes = head;
-
-	for (size_t at = 0; at < kernel->nargs; at++) {
-		work->args[at] = (char *)work + nbytes;
-		memcpy(work->args[at], args[at], kernel->arg_bytes[at]);
-		nbytes += padded(kernel->arg_bytes[at]);
-	}
-}
-
 int tti_cuda_launch_job(const char *caller, const struct tti_cuda_launch *launch, int too_large,
 			struct tti_cuda_job *out)
 {
-	const struct tti_cuda_runnable *kernel = launch->kernel;
-	const size_t head = padded(sizeof(struct work) + kernel->nargs * sizeof(void *));
-	size_t nbytes = head;
-	struct work *work;
 	const int error = check(caller, launch, too_large);
+	struct work *work;
 
 	if (error)
 		return error;
-	for (size_t at = 0; at < kernel->nargs; at++)
-		nbytes += padded(kernel->arg_bytes[at]);
-	work = calloc(1, nbytes);
+	work = create(launch);
 	if (!work)
-		return tti_cuda_fail(TTI_CUDA_ENOMEM, "%s(): no memory for %zu bytes of arguments",
-				     caller, nbytes - head);
-	work->launch = *launch;
-	work->launch.args = work->args;
-	copy_args(work, head, launch->args);
+		return tti_cuda_fail(TTI_CUDA_ENOMEM,
+				     "%s(): no memory for the arguments of kernel %s", caller,
+				     launch->kernel->name);
 	*out = (struct tti_cuda_job){ run, free, work, TTI_CUDA_NODE_KERNEL, NULL };
 	return 0;
 }

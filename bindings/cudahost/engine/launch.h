@@ -20,6 +20,7 @@ struct tti_cuda_runnable {
 	tti_cuda_kernel_fn run;
 	size_t nargs;
 	const size_t *arg_bytes;
+	bool is_of_program; /* its arguments lead to where guarded memory is */
 };
 
 /* As tti_cuda_kernel_register(), of which `caller` is the name for messages. */

@@ -104,6 +104,7 @@ static struct entry *create(const void *function, const char *name, tti_cuda_ker
 		.run = run,
 		.nargs = nargs,
 		.arg_bytes = (const size_t *)(entry + 1),
+		.is_of_program = function != NULL,
 	};
 	return entry;
 }
