@@ -21,7 +21,9 @@
  * and sent when a receive has taken it; until then its send is not done. So if two ranks send to
  * each other before they receive, one should use tutti_message_isend() or tutti_message_irecv(). Up
  * to 16384 messages of each sender are announced: receives and probes find younger ones only after
- * receives have taken older ones.
+ * receives have taken older ones. On a communicator with devices the memory may be a device's: a
+ * send copies it to the host when the call is made, a receive copies it back when it is waited for.
+ * Neither waits for streams.
  *
  * Threads: any number at once on one channel, also while another is in a call on its communicator,
  * but for create and destroy. One thread at a time waits for a request; any may cancel it. Nothing

@@ -10,6 +10,7 @@
 #include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/message/message_move.h"
+#include "core/message/message_request.h"
 #include "core/message/message_serve.h"
 #include "core/message/message_wait.h"
 #include "engine/connect.h"
@@ -55,7 +56,8 @@ static tutti_status connect_all(struct tutti_channel *channel)
 static void free_requests(struct tutti_channel *channel)
 {
 	for (size_t i = 0; i < channel->requests.n; i++)
-		tti_free(channel->requests.at[i]);
+		if (channel->requests.at[i])
+			tti_request_free(channel, channel->requests.at[i]);
 	tti_vec_release(&channel->requests);
 	tti_vec_release(&channel->unused);
 }

@@ -28,6 +28,7 @@
  * tutti/message.h says. */
 
 #include "core/comm.h"
+#include "core/device/bounce.h"
 #include "core/message/message_match.h"
 #include "tutti/message.h"
 #include "util/vec.h"
@@ -52,7 +53,8 @@ struct tti_request {
 	tutti_request_t id;
 	enum tti_request_state state;
 	bool is_send, is_waited_for;
-	int peer, tag; /* of a receive: once it has matched */
+	int peer, tag;            /* of a receive: once it has matched */
+	struct tti_bounce memory; /* the program's, if it is a device's: data is its copy */
 	uint8_t *data;
 	size_t room;   /* bytes at data                 */
 	size_t nbytes; /* of the message                */

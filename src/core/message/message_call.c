@@ -6,7 +6,6 @@
 #include "boot/watch/watch.h"
 #include "core/call/timeout.h"
 #include "core/comm_error.h"
-#include "core/device/flight.h"
 #include "core/handle.h"
 #include "core/message/message.h"
 #include "core/message/message_move.h"
@@ -61,7 +60,7 @@ static tutti_status check(const struct tutti_channel *channel, const char *name,
 		return tti_fail(TUTTI_EINVAL, "%s(): tag %d: tags are 0 or more", name, tag);
 	if (size && !data)
 		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", name, size);
-	return tti_device_check_host(channel->own, name, size ? data : NULL);
+	return TUTTI_OK;
 }
 
 /* -- Requests ------------------------------------------------------------------- */
@@ -120,8 +119,12 @@ static tutti_status start(struct tutti_channel *channel, const struct tti_reques
 			  struct tti_request **out)
 {
 	struct tti_request *request;
+	struct tti_bounce memory;
 	tutti_status st = TUTTI_OK;
 
+	TTI_TRY(tti_bounce_open(channel->own, wanted->data,
+				wanted->is_send ? wanted->nbytes : wanted->room, wanted->is_send,
+				&memory));
 	tti_channel_lock(channel);
 	request = tti_request_create(channel);
 	if (request) {
@@ -130,7 +133,8 @@ static tutti_status start(struct tutti_channel *channel, const struct tti_reques
 		request->tag = wanted->tag;
 		request->entry.source = wanted->peer;
 		request->entry.tag = wanted->tag;
-		request->data = wanted->data;
+		request->memory = memory;
+		request->data = memory.host;
 		request->room = wanted->room;
 		request->nbytes = wanted->nbytes;
 		if (request->is_send)
@@ -144,6 +148,7 @@ static tutti_status start(struct tutti_channel *channel, const struct tti_reques
 		}
 	} else {
 		st = tti_fail(TUTTI_ENOMEM, "a message: out of memory");
+		tti_bounce_close(&memory);
 	}
 	pthread_mutex_unlock(&channel->lock);
 	*out = request;
@@ -154,7 +159,9 @@ static tutti_status start(struct tutti_channel *channel, const struct tti_reques
 static tutti_status finish(struct tutti_channel *channel, struct tti_request *request,
 			   tutti_status waited, tutti_message_info *info)
 {
+	struct tti_bounce memory = { 0 };
 	tutti_status st = waited;
+	size_t nbytes = 0;
 
 	tti_channel_lock(channel);
 	request->is_waited_for = false;
@@ -171,9 +178,15 @@ static tutti_status finish(struct tutti_channel *channel, struct tti_request *re
 	if (st != TUTTI_AGAIN) {
 		/* Nothing may touch its memory any more, even if the channel is lost. */
 		channel->broken |= request->state != TTI_REQUEST_DONE;
+		nbytes = request->is_send ? 0 : request->nbytes;
+		memory = request->memory;
+		request->memory = (struct tti_bounce){ 0 };
 		tti_request_free(channel, request);
 	}
 	pthread_mutex_unlock(&channel->lock);
+	if (st == TUTTI_OK)
+		st = tti_bounce_store(&memory, nbytes);
+	tti_bounce_close(&memory);
 	return st;
 }
 

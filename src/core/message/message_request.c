@@ -75,6 +75,7 @@ void tti_request_free(struct tutti_channel *channel, struct tti_request *request
 	channel->requests.at[place] = NULL;
 	/* If there is no memory the place is lost. */
 	(void)tti_vec_push(&channel->unused, place);
+	tti_bounce_close(&request->memory);
 	tti_free(request);
 }
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/device/bounce.h"
+
+#include "core/comm.h"
+#include "core/device/device.h"
+#include "gpu/cuda_memory.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* Vectors of the host are read and written from there on. */
+#define ALIGNMENT 64
+
+tutti_status tti_bounce_open(const struct tti_comm *comm, const void *memory, size_t nbytes,
+			     bool reads, struct tti_bounce *out)
+{
+	struct tti_gpu_pointer pointer;
+	tutti_status st = TUTTI_OK;
+
+	*out = (struct tti_bounce){ .host = (void *)(uintptr_t)memory };
+	if (!comm->device || !nbytes)
+		return TUTTI_OK;
+	TTI_TRY(tti_gpu_pointer(comm->device->gpu, memory, &pointer));
+	if (pointer.kind != TTI_GPU_DEVICE)
+		return TUTTI_OK;
+	out->gpu = comm->device->gpu;
+	out->at = pointer.at;
+	out->host = tti_aligned_zalloc(ALIGNMENT, nbytes);
+	if (!out->host)
+		return tti_fail(TUTTI_ENOMEM,
+				"a copy on the host of %zu bytes of device %d: out of memory",
+				nbytes, pointer.ordinal);
+	if (reads)
+		st = tti_gpu_read(out->gpu, out->host, out->at, nbytes);
+	if (st != TUTTI_OK)
+		tti_bounce_close(out);
+	return st;
+}
+
+tutti_status tti_bounce_store(const struct tti_bounce *bounce, size_t nbytes)
+{
+	return bounce->gpu ? tti_gpu_write(bounce->gpu, bounce->at, bounce->host, nbytes)
+			   : TUTTI_OK;
+}
+
+void tti_bounce_close(struct tti_bounce *bounce)
+{
+	if (bounce->gpu)
+		tti_free(bounce->host);
+	*bounce = (struct tti_bounce){ 0 };
+}
