@@ -113,10 +113,33 @@ static tutti_status note_last(struct tti_flight *flight, const struct tti_gpu_ca
 
 /* -- Streams of the program --------------------------------------------------------------- */
 
+/* A graph repeats what devices do. What hosts do is repeated by calls alone. */
+static tutti_status check_capture(const struct tti_comm *comm,
+				  const struct tti_flight_stream *stream)
+{
+	const struct tti_devices *devices = comm->devices;
+	struct tti_gpu_capture capture;
+	int host = 0;
+
+	if (devices->ndevices == comm->n)
+		return TUTTI_OK;
+	TTI_TRY(tti_gpu_capture(comm->device->gpu, stream->cuda, &capture));
+	if (!capture.is_active)
+		return TUTTI_OK;
+	while (devices->fact[host].ordinal >= 0)
+		host++;
+	return tti_fail(TUTTI_EUNSUPPORTED,
+			"a call on a stream that is captured, of a communicator whose rank %d has "
+			"no device: a graph would not repeat what that rank does; call outside "
+			"of a capture, or give all ranks a device",
+			host);
+}
+
 tutti_status tti_flight_check_stream(struct tti_comm *comm, const struct tti_flight_stream *stream)
 {
 	struct tti_flights *flights = comm->device->flights;
 
+	TTI_TRY(check_capture(comm, stream));
 	if (flights && flights->has_checked && flights->checked == stream->cuda)
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_stream_check(comm->device->gpu, stream->cuda));

@@ -398,6 +398,43 @@ static void graphs_are_repeated(void **state)
 	for_places(PLACES - 1, repeat_a_graph);
 }
 
+/* Of the rank without a device nothing would be repeated. Nobody waits for a call that is refused. */
+static void capture_with_a_host(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const int device = ((const int *)arg)[rank];
+	struct gpu_buffer buffer;
+	struct gpu_stream stream;
+
+	if (device < 0) {
+		call_on_host(comm, n, 2);
+		return;
+	}
+	gpu_alloc(&buffer, device, COUNT * sizeof(uint32_t));
+	gpu_stream_open(&stream, &buffer);
+	fill(&buffer, 1);
+	for (int i = 0; i < 2; i++) {
+		gpu_capture_begin(&stream);
+		CHECK(sum(&buffer, comm, stream.tutti) == TUTTI_EUNSUPPORTED);
+		CHECK(strstr(tutti_last_error(NULL), "whose rank 1 has no device"));
+		gpu_graph_free(gpu_capture_end(&stream), &stream);
+		CHECK_OK(sum(&buffer, comm, stream.tutti));
+	}
+	gpu_stream_wait(&stream);
+	CHECK(is_filled(&buffer, 1, power((uint32_t)n, 2)));
+	CHECK_OK(gpu_stream_close(&stream));
+	gpu_free(&buffer);
+}
+
+static void no_graph_has_calls_of_hosts(void **state)
+{
+	const struct place *place = &places[PLACES - 1];
+	const struct world world = { .n = place->n, .devices = place->devices };
+
+	(void)state;
+	assert_int_equal(world_run(&world, capture_with_a_host, (void *)(uintptr_t)place->devices),
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +444,7 @@ int main(void)
 		cmocka_unit_test(one_thread_has_several_ranks),
 		cmocka_unit_test(a_group_has_calls_of_all_kinds),
 		cmocka_unit_test(graphs_are_repeated),
+		cmocka_unit_test(no_graph_has_calls_of_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
