@@ -77,7 +77,6 @@ void tti_nccl_info(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 struct tti_nccl_stream;
 struct tti_nccl_lent;
 struct tti_nccl_held_op;
-struct tti_nccl_scalar;
 
 /* `lock` protects `streams`, which a thread that aborts takes away, and `ops`. All else is changed
  * by the thread that uses the communicator. */
@@ -96,7 +95,6 @@ struct ncclComm {
 	uint64_t serial; /* of the communicator, as handles are used again */
 	struct tti_nccl_lent *streams;
 	struct tti_nccl_held_op *ops;      /* those that are in graphs */
-	struct tti_nccl_scalar *scalars;   /* of operators whose scalar kernels would read */
 	tutti_window_t signals;            /* NULL: no window was registered */
 	int rma_signals, rma_contexts;     /* how many there are: ncclConfig_t */
 	struct ncclWindow_vidmem *windows; /* all of this communicator */
@@ -168,8 +166,6 @@ int tti_nccl_driver_record(cudaEvent_t event, cudaStream_t stream);
  * free() says whether the memory is such. */
 int tti_nccl_device_alloc(void **out, size_t nbytes, const char **function);
 bool tti_nccl_device_free(void *memory, int *error);
-/* Read memory that a kernel may use, once all that is on the stream is done: an error of CUDA. */
-int tti_nccl_device_read(void *to, const void *from, size_t nbytes, cudaStream_t stream);
 
 /* The current device; 0 if there is no CUDA. Looks for a runtime. */
 int tti_nccl_current_device(void);
@@ -328,8 +324,6 @@ void tti_nccl_windows_free(ncclComm_t comm);
  * less. */
 ncclResult_t tti_nccl_op_hold(ncclComm_t comm, ncclRedOp_t op);
 void tti_nccl_op_let_go(ncclComm_t comm, ncclRedOp_t op);
-/* Before a call on `stream` with an operator: its scalar is what the program has there by then. */
-ncclResult_t tti_nccl_op_refresh(ncclComm_t comm, ncclRedOp_t op, cudaStream_t stream);
 /* Free the operators of a communicator that is to be freed. */
 void tti_nccl_ops_free(ncclComm_t comm);
 

@@ -147,9 +147,7 @@ static ncclResult_t make_call(const struct call *call)
 						  reached.algorithms);
 	if (result != ncclSuccess)
 		return result;
-	if (call->comm->has_kernels)
-		result = tti_nccl_op_refresh(call->comm, call->op, call->stream);
-	else if (tti_nccl_has_gpus())
+	if (!call->comm->has_kernels && tti_nccl_has_gpus())
 		result = look_at_buffers(call);
 	reached.send = tti_nccl_reach_of(call->comm, call->send);
 	reached.recv = tti_nccl_reach_of(call->comm, call->recv);

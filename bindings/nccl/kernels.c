@@ -15,14 +15,9 @@ typedef int (*get_context_device_fn)(int *out);
 typedef int (*record_fn)(cudaEvent_t event, cudaStream_t stream);
 typedef int (*allocate_fn)(void **out, size_t nbytes);
 typedef int (*free_fn)(void *memory);
-typedef int (*copy_fn)(void *to, const void *from, size_t nbytes, int way, cudaStream_t stream);
-typedef int (*copy_to_host_fn)(void *to, unsigned long long from, size_t nbytes,
-			       cudaStream_t stream);
-typedef int (*wait_fn)(cudaStream_t stream);
 
 /* Numbers of CUDA. */
 #define NOT_SUPPORTED 801
-#define COPY_ANYWHERE 4
 
 /* What TUTTI_NCCL_KERNELS says: "auto", "0" or "1". */
 static char get_setting(void)
@@ -134,18 +129,4 @@ bool tti_nccl_device_free(void *memory, int *error)
 	free(found);
 	*error = give_back ? give_back(memory) : NOT_SUPPORTED;
 	return true;
-}
-
-int tti_nccl_device_read(void *to, const void *from, size_t nbytes, cudaStream_t stream)
-{
-	const wait_fn wait = (wait_fn)find_either("cudaStreamSynchronize", "cuStreamSynchronize");
-	void *const copy = find_either("cudaMemcpyAsync", "cuMemcpyDtoHAsync_v2");
-	int error;
-
-	if (!copy || !wait)
-		return NOT_SUPPORTED;
-	error = tti_nccl_has_runtime()
-			? ((copy_fn)copy)(to, from, nbytes, COPY_ANYWHERE, stream)
-			: ((copy_to_host_fn)copy)(to, (uintptr_t)from, nbytes, stream);
-	return error ? error : wait(stream);
 }

@@ -34,76 +34,10 @@ struct tti_nccl_held_op {
 	bool is_over; /* the program has destroyed it */
 };
 
-/* -- Scalars of the device -------------------------------------------------------------------- */
-
-/* An operator whose scalar lies where kernels read it. Tutti passes a scalar along with the call, so
- * it is read by the host before each call. */
-struct tti_nccl_scalar {
-	struct tti_nccl_scalar *next;
-	ncclRedOp_t op;
-	const void *there;
-	size_t nbytes;
-	max_align_t here; /* what Tutti reads */
-};
-
-ncclResult_t tti_nccl_op_refresh(ncclComm_t comm, ncclRedOp_t op, cudaStream_t stream)
-{
-	struct tti_nccl_scalar *scalar = comm->scalars;
-	int error;
-
-	while (scalar && scalar->op != op)
-		scalar = scalar->next;
-	if (!scalar)
-		return ncclSuccess;
-	if (tti_nccl_is_captured(stream))
-		return tti_nccl_fail(comm, ncclInvalidUsage,
-				     "operator %d has its scalar on the device, which a call in a "
-				     "captured graph cannot read: make it with "
-				     "ncclScalarHostImmediate",
-				     (int)op);
-	error = tti_nccl_device_read(&scalar->here, scalar->there, scalar->nbytes, stream);
-	return error ? tti_nccl_fail(comm, ncclUnhandledCudaError,
-				     "the scalar of operator %d, at %p: error %d of CUDA", (int)op,
-				     scalar->there, error)
-		     : ncclSuccess;
-}
-
-static void forget_scalar(ncclComm_t comm, ncclRedOp_t op)
-{
-	struct tti_nccl_scalar **at = &comm->scalars, *found;
-
-	while (*at && (*at)->op != op)
-		at = &(*at)->next;
-	found = *at;
-	if (found)
-		*at = found->next;
-	free(found);
-}
-
-/* Where Tutti finds the scalar of an operator that is made. */
-static ncclResult_t place_scalar(ncclComm_t comm, void *scalar, ncclDataType_t type,
-				 ncclScalarResidence_t residence, struct tti_nccl_scalar **kept,
-				 void **out)
-{
-	*kept = NULL;
-	*out = tti_nccl_reach_of(comm, scalar);
-	if (!comm->has_kernels || residence != ncclScalarDevice)
-		return ncclSuccess;
-	*kept = calloc(1, sizeof(**kept));
-	if (!*kept)
-		return tti_nccl_fail(comm, ncclSystemError, "an operator: out of memory");
-	(*kept)->there = scalar;
-	(*kept)->nbytes = tutti_type_size((tutti_type)type);
-	*out = &(*kept)->here;
-	return ncclSuccess;
-}
-
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataType_t type,
 				       ncclScalarResidence_t residence, ncclComm_t comm)
 {
 	ncclResult_t result = tti_nccl_comm_check(comm);
-	struct tti_nccl_scalar *kept;
-	void *reached;
 	tutti_op op;
 
 	if (result == ncclSuccess)
@@ -120,25 +54,15 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataT
 	result = tti_nccl_look(comm, "ncclRedOpCreatePreMulSum", "scalar", scalar);
 	if (result != ncclSuccess)
 		return result;
-	result = place_scalar(comm, scalar, type, residence, &kept, &reached);
-	if (result != ncclSuccess)
-		return result;
-	result = tti_nccl_report(comm, tutti_op_create_premul_sum(&op, reached, (tutti_type)type,
-								  residence == ncclScalarDevice
-									  ? TUTTI_SCALAR_AT_CALL
-									  : TUTTI_SCALAR_NOW,
-								  comm->comm));
-	if (result != ncclSuccess) {
-		free(kept);
-		return result;
-	}
-	*out = (ncclRedOp_t)op;
-	if (kept) {
-		kept->op = *out;
-		kept->next = comm->scalars;
-		comm->scalars = kept;
-	}
-	return ncclSuccess;
+	result = tti_nccl_report(
+		comm,
+		tutti_op_create_premul_sum(&op, tti_nccl_reach_of(comm, scalar), (tutti_type)type,
+					   residence == ncclScalarDevice ? TUTTI_SCALAR_AT_CALL
+									 : TUTTI_SCALAR_NOW,
+					   comm->comm));
+	if (result == ncclSuccess)
+		*out = (ncclRedOp_t)op;
+	return result;
 }
 ALSO_NAMED(ncclRedOpCreatePreMulSum);
 
@@ -203,8 +127,6 @@ void tti_nccl_ops_free(ncclComm_t comm)
 		free(held);
 	}
 	pthread_mutex_unlock(&comm->lock);
-	while (comm->scalars)
-		forget_scalar(comm, comm->scalars->op);
 }
 
 /* Whether a graph still uses the operator: then the last graph destroys it. */
@@ -229,8 +151,6 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 				     "operator %d is NCCL's own, which is not destroyed", (int)op);
 	if (result == ncclSuccess)
 		result = tti_nccl_check_op(comm, op);
-	if (result == ncclSuccess)
-		forget_scalar(comm, op);
 	return result == ncclSuccess && !is_held(comm, op)
 		       ? tti_nccl_report(comm, tutti_op_destroy((tutti_op)op, comm->comm))
 		       : result;

@@ -21,13 +21,15 @@ extern "C" {
 typedef enum tutti_scalar_when {
 	TUTTI_SCALAR_NOW = 0,     /* by tutti_op_create_premul_sum(); it may be freed then */
 	TUTTI_SCALAR_AT_CALL = 1, /* each time a call with the operator runs: on a stream, when it
-				     is the call's turn. It must stay until the last is done */
+				     is the call's turn. It must stay until the last is done.
+				     For a rank with a device the kernel reads it, in memory that
+				     the device reaches; other memory is read by the call itself */
 } tutti_scalar_when;
 
 /* Create the operator of a pre-multiplied sum: recv[i] = sum over all ranks r of scalar_r *
  * send_r[i]. Each rank's input is multiplied once by that rank's scalar, rounded to the type, and
  * then summed as by TUTTI_SUM. Ranks may have different scalars. `scalar` points at one element of
- * `type`, aligned or not. All calls with the operator must be of that type (else TUTTI_EINVAL).
+ * `type`, aligned or not, in memory of the host or of the rank's device. All calls with the operator must be of that type (else TUTTI_EINVAL).
  * Integers wrap. *out is written on success only. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar,
 								tutti_type type,

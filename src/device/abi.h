@@ -194,13 +194,14 @@ struct tti_dev_call {
 	uint64_t tag;
 	/* The layout, as struct tti_layout of the engine. */
 	uint64_t chunk_count, row_count, in_stride, out_stride, paired;
-	uint64_t slice;     /* elements of a block of data; with extents each has its own */
-	uint64_t scalar[2]; /* one element by which inputs are multiplied */
-	int32_t parts;      /* chunks of a row */
-	int32_t nrounds;    /* blocks of data */
-	int32_t window;     /* blocks of data that have scratch at a time, a power of two */
-	int32_t by_chunk;   /* each chunk has its own rounds and tag */
-	int32_t type, op;   /* tutti_type, tutti_op, one of TUTTI_OP_MAP */
+	uint64_t slice; /* elements of a block of data; with extents each has its own */
+	/* One element by which inputs are multiplied: where it lies, 0: in `scalar`. */
+	uint64_t scalar_at, scalar[2];
+	int32_t parts;    /* chunks of a row */
+	int32_t nrounds;  /* blocks of data */
+	int32_t window;   /* blocks of data that have scratch at a time, a power of two */
+	int32_t by_chunk; /* each chunk has its own rounds and tag */
+	int32_t type, op; /* tutti_type, tutti_op, one of TUTTI_OP_MAP */
 	int32_t type_size;
 	int32_t divisor; /* of AVG: of an operation that is final; else 0 */
 	int32_t has_scalar;

@@ -72,6 +72,7 @@ struct tti_dev_shared {
 	const struct tti_queue *queue;
 	const int32_t *queued, *pred_of, *pred, *local;
 	struct tti_dev_work work[2];
+	uint64_t scalar[2];      /* by which inputs are multiplied */
 	uint64_t scratch;        /* of this block */
 	uint32_t block, nblocks; /* of the rank */
 	uint32_t splits;         /* what receives and sends on does so in two halves */

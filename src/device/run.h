@@ -79,6 +79,19 @@ TTI_DEV_FN enum tti_dev_next tti_dev_next_of(struct tti_dev_env *env, struct tti
 
 /* -- One call -------------------------------------------------------------------------------- */
 
+/* What inputs are multiplied by, as it is now, aligned or not. By one thread. */
+TTI_DEV_FN void tti_dev_take_scalar(struct tti_dev_env *env, const struct tti_dev_call *call)
+{
+	unsigned char *to = (unsigned char *)env->shared->scalar;
+	const unsigned char *from =
+		call->scalar_at ? TTI_DEV_AT(&env->world, const unsigned char, call->scalar_at)
+				: (const unsigned char *)call->scalar;
+
+	TTI_DEV_ROLLED
+	for (int32_t i = 0; i < call->type_size; i++)
+		to[i] = from[i];
+}
+
 /* A call that the block runs. By one thread. */
 TTI_DEV_FN void tti_dev_begin_call(struct tti_dev_env *env, const struct tti_dev_call *call)
 {
@@ -89,6 +102,8 @@ TTI_DEV_FN void tti_dev_begin_call(struct tti_dev_env *env, const struct tti_dev
 	const char *base = (const char *)prog;
 
 	to->call = call;
+	if (call->has_scalar)
+		tti_dev_take_scalar(env, call);
 	to->lane = TTI_DEV_AT(&env->world, struct tti_dev_lane, call->lanes) +
 		   (uint64_t)to->block * 2 * (uint64_t)prog->n;
 	to->extents = call->extents

@@ -368,7 +368,7 @@ TTI_DEV_FN void tti_dev_combine(struct tti_dev_env *env)
 	pass.src = tti_dev_sources(env->shared);
 	pass.dst = tti_dev_results(env->shared);
 	pass.count = work->count;
-	pass.scalar = call->scalar;
+	pass.scalar = env->shared->scalar;
 	pass.nsrc = work->nsrc;
 	pass.ndst = work->ndst;
 	pass.input_at = work->input_at;

@@ -309,7 +309,8 @@ static void scalar_of_a_rank(ncclComm_t comm, int rank, int n, void *arg)
 {
 	const struct at at = begin(comm, rank, n);
 	float *scalar = at.recv + MOST;
-	cudaGraph_t graph = NULL;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
 	ncclRedOp_t op;
 
 	(void)arg;
@@ -319,17 +320,28 @@ static void scalar_of_a_rank(ncclComm_t comm, int rank, int n, void *arg)
 		at.host[0] = (float)i;
 		CHECK_CU(cudaMemcpyAsync(scalar, at.host, sizeof(float), BY_ADDRESS, at.stream));
 		put(&at, at.send, 40);
+		/* What comes after the call does not change its scalar. */
 		CHECK_OK(ncclAllReduce(at.send, at.recv, 40, ncclFloat32, op, comm, at.stream));
+		CHECK_CU(cudaMemcpyAsync(scalar, at.send, sizeof(float), BY_ADDRESS, at.stream));
 		get(&at, at.recv, 40);
 		for (size_t k = 0; k < 40; k++)
 			CHECK(at.host[k] == (float)i * sum(n, k));
 	}
 	CHECK_CU(cudaStreamBeginCapture(at.stream, THREAD_LOCAL));
-	CHECK_REFUSED(ncclAllReduce(at.send, at.recv, 40, ncclFloat32, op, comm, at.stream),
-		      ncclInvalidUsage);
+	CHECK_OK(ncclAllReduce(at.send, at.recv, 40, ncclFloat32, op, comm, at.stream));
 	CHECK_CU(cudaStreamEndCapture(at.stream, &graph));
+	CHECK_CU(cudaGraphInstantiate(&exec, graph, 0));
 	CHECK_CU(cudaGraphDestroy(graph));
 	CHECK_OK(ncclRedOpDestroy(op, comm));
+	for (int i = 4; i < 7; i++) {
+		at.host[0] = (float)i;
+		CHECK_CU(cudaMemcpyAsync(scalar, at.host, sizeof(float), BY_ADDRESS, at.stream));
+		CHECK_CU(cudaGraphLaunch(exec, at.stream));
+		get(&at, at.recv, 40);
+		for (size_t k = 0; k < 40; k++)
+			CHECK(at.host[k] == (float)i * sum(n, k));
+	}
+	CHECK_CU(cudaGraphExecDestroy(exec));
 	end(&at);
 }
 

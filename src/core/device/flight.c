@@ -319,21 +319,24 @@ static tutti_status set_layout(struct tti_flight *flight, const struct tti_layou
 	return TUTTI_OK;
 }
 
-/* The one element of a pre-multiplied sum, as it is now. */
-static tutti_status read_scalar(const struct tti_device *device, const struct tti_operator *custom,
-				uint64_t scalar[2])
+/* The one element of a pre-multiplied sum: as it is now, or, where the kernel reaches it, as it is when
+ * the kernel begins. */
+static tutti_status set_scalar(struct tti_flight *flight, const struct tti_operator *custom)
 {
 	const size_t size = tutti_type_size(custom->type);
-	struct tti_gpu_pointer at;
+	struct tti_gpu *gpu = flight->comm->device->gpu;
+	struct tti_gpu_pointer at = { .kind = TTI_GPU_PAGEABLE };
 
-	if (!custom->later) {
-		memcpy(scalar, custom->scalars.bytes, size);
+	flight->call.has_scalar = 1;
+	if (custom->later)
+		TTI_TRY(tti_gpu_pointer(gpu, custom->later, &at));
+	if (at.kind == TTI_GPU_PAGEABLE) {
+		memcpy(flight->call.scalar, custom->later ? custom->later : custom->scalars.bytes,
+		       size);
 		return TUTTI_OK;
 	}
-	TTI_TRY(tti_gpu_pointer(device->gpu, custom->later, &at));
-	if (at.kind == TTI_GPU_DEVICE)
-		return tti_gpu_read(device->gpu, scalar, at.at, size);
-	memcpy(scalar, custom->later, size);
+	TTI_TRY(tti_gpu_buffer(gpu, custom->later, size, "the scalar of an operator", &at));
+	flight->call.scalar_at = at.at;
 	return TUTTI_OK;
 }
 
@@ -352,8 +355,7 @@ static tutti_status set_operator(struct tti_flight *flight, const struct tti_arg
 	if (!args->custom)
 		return TUTTI_OK;
 	call->op = TUTTI_SUM;
-	call->has_scalar = 1;
-	return read_scalar(flight->comm->device, args->custom, call->scalar);
+	return set_scalar(flight, args->custom);
 }
 
 /* Short messages go as words: if all ranks have lanes for them, which all know. */

@@ -5,6 +5,7 @@
 
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/bounce.h"
 #include "core/handle.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -186,15 +187,22 @@ static tutti_status create_premul(struct tti_comm *comm, const void *scalar, tut
 				  tutti_scalar_when when, tutti_op *out)
 {
 	struct tti_operator *custom;
+	struct tti_bounce now = { 0 };
+	tutti_status st;
 
 	TTI_TRY(tti_comm_usable(comm));
-	TTI_TRY(add(&comm->operators, TTI_OP_PREMUL, &custom));
-	custom->type = type;
-	custom->later = when == TUTTI_SCALAR_AT_CALL ? scalar : NULL;
 	if (when == TUTTI_SCALAR_NOW)
-		tti_scalars_fill(&custom->scalars, scalar, type);
-	*out = custom->op;
-	return TUTTI_OK;
+		TTI_TRY(tti_bounce_open(comm, scalar, tutti_type_size(type), true, &now));
+	st = add(&comm->operators, TTI_OP_PREMUL, &custom);
+	if (st == TUTTI_OK) {
+		custom->type = type;
+		custom->later = when == TUTTI_SCALAR_AT_CALL ? scalar : NULL;
+		if (when == TUTTI_SCALAR_NOW)
+			tti_scalars_fill(&custom->scalars, now.host, type);
+		*out = custom->op;
+	}
+	tti_bounce_close(&now);
+	return st;
 }
 
 tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar, tutti_type type,
