@@ -208,6 +208,7 @@ bool device_gpu_is_done(const struct tti_dev_launch *launch)
 	bool done = true;
 
 	for (uint32_t i = 0; i < launch->ncalls; i++)
-		done &= turns[0].shared[i].done == (launch->call[i].done_value << 8 | TTI_DEV_DONE);
+		done &= turns[0].shared[i].done >> 8 == launch->call[i].done_value &&
+			device_has_done((enum tti_dev_result)(turns[0].shared[i].done & 0xff));
 	return done;
 }

@@ -47,8 +47,14 @@
 #define TTI_DEV_THREADS_MAX  512 /* of a block */
 /* Sources of an operation, or results. */
 #define TTI_DEV_OPERANDS_MAX 1024
-/* Calls of one launch: parameters of a kernel are less than 4 KiB. */
+/* Calls of one launch, each with another one that may run in its place: parameters of a kernel are less
+ * than 4 KiB. */
 #define TTI_DEV_CALLS_MAX    8
+/* Kinds of calls that are counted apart (tti_dev_call.kind). */
+#define TTI_DEV_KINDS_MAX    32
+/* After so many calls of a kind in a row whose buffers were not reached, one in so many asks. */
+#define TTI_DEV_ASK_ALWAYS   16
+#define TTI_DEV_ASK_EVERY    8
 
 /* What a message is: of another call, or of another length, it ends the call (tti_dev_report). */
 struct tti_dev_head {
@@ -126,12 +132,14 @@ struct tti_dev_buffers {
 	uint64_t input, output;
 };
 
-/* As input: the peer does not reach them. A rank says so to all or to none. */
+/* As input: the peer does not reach them. A rank says so to all or to none. As tti_dev_call.inputs: this
+ * rank says so. */
 #define TTI_DEV_UNREACHED UINT64_MAX
 
 enum tti_dev_result {
 	TTI_DEV_RUNS, /* or has not begun */
 	TTI_DEV_DONE,
+	TTI_DEV_DIRECT,   /* done, by a memory program */
 	TTI_DEV_STOPPED,  /* tti_dev_control.stop was set */
 	TTI_DEV_MISMATCH, /* a message of another call: see tti_dev_report */
 };
@@ -167,24 +175,22 @@ struct tti_dev_state {
 	uint32_t result;   /* the worst of their results */
 	uint32_t reported; /* one of them has found a mismatch */
 	uint32_t pad;
+	/* Calls of each kind, as each block counts them, since the last one whose buffers were
+	 * reached. All blocks of all ranks count the same. */
+	uint32_t unused[TTI_DEV_BLOCKS_MAX][TTI_DEV_KINDS_MAX];
 };
 
 struct tti_dev_call {
 	uint64_t program; /* struct tti_dev_program */
-	/* Of a memory program: struct tti_dev_call, which runs in its place, over the same lanes, if
-	 * the buffers of some rank are not reached; 0: there is none, and all are. Of that call,
-	 * control, state and done are not read. */
-	uint64_t fallback;
 	uint64_t input, output, scratch;
 	uint64_t lanes;   /* struct tti_dev_lane[nblocks][2 * n] */
 	uint64_t extents; /* struct tti_dev_extent[nchunks]; 0: all chunks are alike */
-	/* Of a memory program, struct tti_dev_buffers[1 + nblocks][n]: what each peer is told of the
-	 * own buffers (that of the rank itself is told to nobody, but UNREACHED if the others are);
-	 * then for each block what it was told, which the kernel writes. 0: not a memory program. */
-	uint64_t buffers;
-	/* Bytes from where a peer says its output begins back to where the offsets of this layout
-	 * count from, if each peer is told of its own row alone (all_gather_v); else 0. */
-	uint64_t own_row;
+	/* Of a memory program. Where each peer reaches the own input and output, uint64_t[n], and
+	 * what is added so that offsets of the layout lead to the chunks; 0: nobody touches that
+	 * buffer. inputs TTI_DEV_UNREACHED: peers do not reach what they would touch. */
+	uint64_t inputs, outputs, input_shift, output_shift;
+	uint64_t
+		told; /* struct tti_dev_buffers[nblocks][n]: what each block was told, by kernels */
 	uint64_t control; /* struct tti_dev_control */
 	uint64_t state;   /* struct tti_dev_state */
 	/* Where the last block writes (done_value << 8 | result) when all have ended, 8 bytes; 0:
@@ -209,15 +215,26 @@ struct tti_dev_call {
 	 * written, and words say nothing but themselves. */
 	int32_t words;
 	uint32_t part_bytes; /* of scratch: tti_dev_part_bytes() of slice */
+	/* Of a memory program: there is another call in the launch, which runs in its place, over
+	 * the same lanes, if the buffers of some rank are not reached. Of that one control, state and
+	 * done are not read. */
+	int32_t has_fallback;
+	/* 1 + its kind: of those whose buffers are often not reached not every one asks (then a
+	 * memory program has a fallback). 0: this one asks. */
+	int32_t kind;
+	/* Chunks of a row, if each peer is told of its own row of the output alone (all_gather_v);
+	 * else 0. */
+	int32_t by_row;
 };
 
-/* The parameter of a kernel. All ranks of one launch have equally many blocks: block i is block
+/* The parameter of a kernel, less than 4 KiB. All ranks of one launch have equally many blocks: block i is block
  * i % nblocks of call[i / nblocks]. */
 struct tti_dev_launch {
 	uint32_t ncalls, nblocks;
 	uint32_t noperands; /* the most of all programs */
 	uint32_t pad;
-	struct tti_dev_call call[TTI_DEV_CALLS_MAX];
+	/* [ncalls]; the fallback of call i is call[TTI_DEV_CALLS_MAX + i]. */
+	struct tti_dev_call call[2 * TTI_DEV_CALLS_MAX];
 };
 
 #endif

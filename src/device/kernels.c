@@ -39,6 +39,8 @@ enum {
 	DEVICES = 64, /* of a driver that are told apart; more are prepared again and again */
 };
 
+_Static_assert(sizeof(struct tti_dev_launch) <= 4096, "parameters of a kernel");
+
 struct tti_kernels {
 	struct tti_gpu_driver *driver;
 	struct tti_gpu_library *library;

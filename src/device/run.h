@@ -189,9 +189,7 @@ TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env)
 			tti_dev_put_back(env);
 			tti_dev_barrier(&env->world);
 			if (tti_dev_tid(&env->world) == 0)
-				tti_dev_begin_call(env, TTI_DEV_AT(&env->world,
-								   const struct tti_dev_call,
-								   env->shared->call->fallback));
+				tti_dev_begin_call(env, env->shared->call + TTI_DEV_CALLS_MAX);
 			tti_dev_keep(env);
 			tti_dev_begin_order(env, &order);
 			continue;
@@ -204,6 +202,19 @@ TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env)
 		if (env->shared->call->by_chunk)
 			tti_dev_past_chunk(env, &order.list, order.index);
 	}
+}
+
+/* Whether a call asks if all buffers are reached; if not, its fallback runs. All blocks of all ranks
+ * count the same calls, and so decide alike. By one thread. */
+TTI_DEV_FN uint32_t tti_dev_asks(const struct tti_dev_shared *shared,
+				 const struct tti_dev_call *call)
+{
+	uint32_t unused;
+
+	if (!call->kind)
+		return 1;
+	unused = (*tti_dev_unused(shared, call))++;
+	return unused < TTI_DEV_ASK_ALWAYS || unused % TTI_DEV_ASK_EVERY == 0;
 }
 
 /* What a block works on. By one thread. */
@@ -222,7 +233,7 @@ TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_laun
 	to->verdict = TTI_DEV_RUNS;
 	to->shown = 0;
 	to->chosen[0] = to->chosen[1] = to->chosen[2] = 0;
-	tti_dev_begin_call(env, call);
+	tti_dev_begin_call(env, tti_dev_asks(to, call) ? call : call + TTI_DEV_CALLS_MAX);
 }
 
 /* A block has ended: the last one of its rank says so. By one thread. */
@@ -248,14 +259,15 @@ TTI_DEV_FN void tti_dev_end(struct tti_dev_env *env, const struct tti_dev_call *
 TTI_DEV_FN void tti_dev_run(struct tti_dev_env *env, const struct tti_dev_launch *launch,
 			    uint32_t block)
 {
-	uint32_t result = TTI_DEV_DONE;
+	uint32_t result;
 
 	env->gave_up = env->index = env->round = env->turn = 0;
 	if (tti_dev_tid(&env->world) == 0)
 		tti_dev_begin(env, launch, block);
 	tti_dev_keep(env);
-	if (!tti_dev_run_call(env))
-		result = tti_dev_load_shared(&env->shared->verdict);
+	result = !tti_dev_run_call(env)         ? tti_dev_load_shared(&env->shared->verdict)
+		 : env->shared->prog->is_memory ? TTI_DEV_DIRECT
+						: TTI_DEV_DONE;
 	tti_dev_put_back(env);
 	/* All threads have posted what they had to. */
 	tti_dev_barrier(&env->world);

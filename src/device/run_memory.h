@@ -31,15 +31,36 @@
 
 /* -- Messages -------------------------------------------------------------------------------- */
 
+/* Bytes from where the output of this rank begins to the row of a rank, if each peer is told of its own
+ * row alone. */
+TTI_DEV_FN uint64_t tti_dev_row_of(const struct tti_dev_env *env, int32_t rank)
+{
+	const struct tti_dev_call *call = env->shared->call;
+
+	return call->by_row
+		       ? env->shared->extents[rank * call->by_row].to * (uint64_t)call->type_size
+		       : 0;
+}
+
+/* Where a peer reaches a buffer; 0: nobody touches it. */
+TTI_DEV_FN uint64_t tti_dev_reached_at(const struct tti_dev_env *env, uint64_t table, int32_t peer,
+				       uint64_t shift)
+{
+	return table ? TTI_DEV_AT(&env->world, const uint64_t, table)[peer] + shift : 0;
+}
+
 /* A message of a first meeting is one unit. */
 TTI_DEV_FN void tti_dev_tell_buffers(const struct tti_dev_env *env, int32_t peer,
 				     const struct tti_dev_end *out)
 {
-	const struct tti_dev_buffers *own =
-		TTI_DEV_AT(&env->world, const struct tti_dev_buffers, env->shared->call->buffers) +
-		peer;
-	const struct tti_dev_unit unit = { { own->input, own->output } };
+	const struct tti_dev_call *call = env->shared->call;
+	struct tti_dev_unit unit = { { TTI_DEV_UNREACHED, 0 } };
 
+	if (call->inputs != TTI_DEV_UNREACHED) {
+		unit.part[0] = tti_dev_reached_at(env, call->inputs, peer, call->input_shift);
+		unit.part[1] = tti_dev_reached_at(env, call->outputs, peer,
+						  call->output_shift + tti_dev_row_of(env, peer));
+	}
 	tti_dev_put(out, 0, TTI_DEV_UNIT, unit);
 }
 
@@ -51,7 +72,8 @@ TTI_DEV_FN uint32_t tti_dev_hear_buffers(struct tti_dev_env *env, int32_t peer,
 	struct tti_dev_buffers *told = tti_dev_told(env, peer);
 
 	told->input = unit.part[0];
-	told->output = unit.part[1] ? unit.part[1] - env->shared->call->own_row : 0;
+	told->output =
+		unit.part[1] ? unit.part[1] - tti_dev_row_of(env, env->shared->prog->rank) : 0;
 	return unit.part[0] != TTI_DEV_UNREACHED;
 }
 
@@ -104,13 +126,9 @@ struct tti_dev_memory {
 
 TTI_DEV_FN void tti_dev_begin_memory(const struct tti_dev_env *env, struct tti_dev_memory *memory)
 {
-	const struct tti_dev_buffers *own =
-		TTI_DEV_AT(&env->world, const struct tti_dev_buffers, env->shared->call->buffers) +
-		env->shared->prog->rank;
-
 	memory->first = memory->end = 0;
 	memory->has_met = 0;
-	memory->refused = own->input == TTI_DEV_UNREACHED;
+	memory->refused = env->shared->call->inputs == TTI_DEV_UNREACHED;
 }
 
 TTI_DEV_FN int32_t tti_dev_end_of_run(const struct tti_dev_env *env, int32_t first)
@@ -123,6 +141,13 @@ TTI_DEV_FN int32_t tti_dev_end_of_run(const struct tti_dev_env *env, int32_t fir
 	       op[end].stage == op[first].stage)
 		end++;
 	return end;
+}
+
+/* Calls of this kind whose buffers were not reached, by one thread; 0: they were now. */
+TTI_DEV_FN uint32_t *tti_dev_unused(const struct tti_dev_shared *shared,
+				    const struct tti_dev_call *call)
+{
+	return &shared->state->unused[shared->block][call->kind - 1];
 }
 
 /* Send and await messages up to the next run. */
@@ -139,6 +164,8 @@ TTI_DEV_FN enum tti_dev_next tti_dev_begin_run(struct tti_dev_env *env,
 			memory->has_met = 1;
 			if (tti_dev_barrier_any(&env->world, memory->refused))
 				return TTI_DEV_NEXT_OTHER;
+			if (env->shared->call->kind && tti_dev_tid(&env->world) == 0)
+				*tti_dev_unused(env->shared, env->shared->call) = 0;
 		}
 		if (at == prog->noperations)
 			return TTI_DEV_NEXT_NONE;

@@ -285,10 +285,8 @@ TTI_DEV_FN void tti_dev_set_end(const struct tti_dev_env *env, struct tti_dev_en
 /* What this block was told of the buffers of a peer (run_memory.h). */
 TTI_DEV_FN struct tti_dev_buffers *tti_dev_told(const struct tti_dev_env *env, int32_t peer)
 {
-	const uint64_t row = 1 + env->shared->block;
-
-	return TTI_DEV_AT(&env->world, struct tti_dev_buffers, env->shared->call->buffers) +
-	       row * (uint64_t)env->shared->prog->n + (uint64_t)peer;
+	return TTI_DEV_AT(&env->world, struct tti_dev_buffers, env->shared->call->told) +
+	       env->shared->block * (uint64_t)env->shared->prog->n + (uint64_t)peer;
 }
 
 /* Say where the sources and results in memory lie: each thread some of those of peers. */

@@ -74,6 +74,7 @@ bool device_bed_is_clean(const struct device_bed *bed)
 void device_bed_release(struct device_bed *bed)
 {
 	device_memory_free(bed->memory);
+	free(bed->fallback);
 	*bed = (struct device_bed){ 0 };
 }
 
@@ -235,14 +236,62 @@ static void set_layout(struct device_bed *bed, const struct device_work *work,
 	call->type_size = (int32_t)layout->type_size;
 }
 
-/* What peers are told, and room for what they say. */
-static uint64_t make_buffers(struct device_bed *bed, const struct tti_dev_buffers *told)
+/* A table of what peers are told of one buffer. */
+static uint64_t make_table(struct device_bed *bed, const struct tti_dev_buffers *told,
+			   bool is_output)
 {
-	const size_t row = (size_t)bed->config.n * sizeof(*told);
-	const uint64_t address = device_alloc(bed, row * (1 + bed->config.nblocks));
+	const size_t n = (size_t)bed->config.n;
+	const uint64_t address = device_alloc(bed, n * sizeof(uint64_t));
+	uint64_t *table = device_view(bed, address);
 
-	memcpy(device_view(bed, address), told, row);
+	for (size_t peer = 0; peer < n; peer++)
+		table[peer] = is_output ? told[peer].output : told[peer].input;
 	return address;
+}
+
+/* What peers are told, and room for what they say. */
+static void set_buffers(struct device_bed *bed, const struct device_work *work,
+			struct tti_dev_call *out)
+{
+	const struct tti_dev_buffers *own = &work->told[0];
+
+	if (own->input == TTI_DEV_UNREACHED)
+		out->inputs = TTI_DEV_UNREACHED;
+	else if (own->input)
+		out->inputs = make_table(bed, work->told, false);
+	if (own->output)
+		out->outputs = make_table(bed, work->told, true);
+	out->by_row = work->by_row;
+	out->told = device_alloc(bed, bed->config.nblocks * (size_t)bed->config.n *
+					      sizeof(struct tti_dev_buffers));
+}
+
+/* Kept until it is launched with the call that it is for. */
+static void keep_fallback(struct device_bed *bed, int rank, const struct device_work *work,
+			  struct tti_dev_call *of)
+{
+	struct tti_dev_call fallback;
+
+	device_call_make(bed, rank, work, &fallback);
+	bed->fallback = realloc(bed->fallback, (bed->ncalls + 1) * sizeof(fallback));
+	if (!bed->fallback)
+		abort();
+	bed->fallback[of->done_value] = fallback;
+	of->has_fallback = 1;
+}
+
+bool device_has_done(enum tti_dev_result result)
+{
+	return result == TTI_DEV_DONE || result == TTI_DEV_DIRECT;
+}
+
+void device_launch_add(const struct device_bed *bed, const struct tti_dev_call *call,
+		       struct tti_dev_launch *out)
+{
+	out->call[out->ncalls] = *call;
+	if (call->has_fallback)
+		out->call[TTI_DEV_CALLS_MAX + out->ncalls] = bed->fallback[call->done_value];
+	out->ncalls++;
 }
 
 void device_call_make(struct device_bed *bed, int rank, const struct device_work *work,
@@ -260,7 +309,6 @@ void device_call_make(struct device_bed *bed, int rank, const struct device_work
 		.done = bed->done[rank],
 		.done_value = ++bed->ncalls,
 		.tag = work->tag,
-		.own_row = work->own_row,
 		.type = (int32_t)work->type,
 		.op = (int32_t)work->op,
 		.divisor = work->divisor,
@@ -281,13 +329,9 @@ void device_call_make(struct device_bed *bed, int rank, const struct device_work
 		memcpy(out->scalar, work->scalar, work->layout.type_size);
 	}
 	if (work->told)
-		out->buffers = make_buffers(bed, work->told);
-	if (work->fallback) {
-		struct tti_dev_call fallback;
-
-		device_call_make(bed, rank, work->fallback, &fallback);
-		out->fallback = copy_of(bed, &fallback, sizeof(fallback));
-	}
+		set_buffers(bed, work, out);
+	if (work->fallback)
+		keep_fallback(bed, rank, work->fallback, out);
 }
 
 /* -- Running --------------------------------------------------------------------------------- */
@@ -340,11 +384,11 @@ static void prepare(const struct group *group, int at, struct tti_dev_launch *ou
 	const struct tti_dev_call *call = &group->run->call[at * bed->config.n + group->first];
 
 	*out = (struct tti_dev_launch){
-		.ncalls = (uint32_t)group->n,
 		.nblocks = bed->config.nblocks,
 		.noperands = (uint32_t)bed->noperands,
 	};
-	memcpy(out->call, call, (size_t)group->n * sizeof(*call));
+	for (int i = 0; i < group->n; i++)
+		device_launch_add(bed, &call[i], out);
 }
 
 /* That launch has ended; whether all its ranks have done their calls. */
@@ -356,7 +400,7 @@ static bool has_done(const struct group *group, int at)
 
 	for (int i = 0; i < group->n; i++) {
 		bed->result[group->first + i] = result_of(bed, group->first + i, &call[i]);
-		done &= bed->result[group->first + i] == TTI_DEV_DONE;
+		done &= device_has_done(bed->result[group->first + i]);
 	}
 	return done;
 }

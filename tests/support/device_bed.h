@@ -58,8 +58,9 @@ struct device_bed {
 	uint64_t lanes[DEVICE_RANKS], control[DEVICE_RANKS], state[DEVICE_RANKS],
 		done[DEVICE_RANKS];
 	struct tti_dev_traffic traffic;
-	uint64_t ncalls;   /* that were made */
-	int32_t noperands; /* the most of any */
+	uint64_t ncalls;               /* that were made */
+	struct tti_dev_call *fallback; /* [ncalls + 1], of each call that has one: by done_value */
+	int32_t noperands;             /* the most of any */
 	/* Of the last run, of each rank: */
 	enum tti_dev_result result[DEVICE_RANKS];
 };
@@ -87,9 +88,16 @@ struct device_work {
 	uint64_t tag;
 	/* Of a memory program: what each peer is told, and what runs if that is nothing. */
 	const struct tti_dev_buffers *told;
-	uint64_t own_row;
+	int by_row; /* chunks of a row, if each peer is told of its own row alone */
 	const struct device_work *fallback;
 };
+
+/* Add a call that was made to a launch, with the one that may run in its place. */
+void device_launch_add(const struct device_bed *bed, const struct tti_dev_call *call,
+		       struct tti_dev_launch *out);
+
+/* Whether a rank has done its call, by whatever program. */
+bool device_has_done(enum tti_dev_result result);
 
 /* The call of one rank, with its program and all that it needs in memory of the GPU. */
 void device_call_make(struct device_bed *bed, int rank, const struct device_work *work,

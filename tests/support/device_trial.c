@@ -98,19 +98,16 @@ static void tell(const struct device_trial *out, int rank, int at, struct device
 {
 	const struct trial *trial = out->trial;
 	const struct trial_call *call = &trial->call[at];
-	const size_t size = tutti_type_size(call->type);
 	const bool by_row = call->is_uneven && trial->config.algo->coll == TUTTI_ALL_GATHER;
 	const int parts = trial->nchunks / trial->config.n;
 
 	for (int peer = 0; peer < trial->config.n; peer++) {
 		told[peer].input = call->send[rank].nbytes ? (uintptr_t)work->layout.input : 0;
 		told[peer].output = call->recv[rank].nbytes ? (uintptr_t)work->layout.output : 0;
-		if (by_row && told[peer].output)
-			told[peer].output += call->extents[peer * parts].to * size;
 		if (trial_refuses(trial, rank, at))
 			told[peer] = (struct tti_dev_buffers){ .input = TTI_DEV_UNREACHED };
 	}
-	work->own_row = by_row ? call->extents[rank * parts].to * size : 0;
+	work->by_row = by_row ? parts : 0;
 	work->told = told;
 }
 

@@ -129,7 +129,7 @@ static void every_thread_ends_when_it_is_stopped(void **state)
 		assert_int_not_equal(end, DEVICE_STUCK);
 		for (int rank = 0; rank < n; rank++)
 			if (rank != with.missing || rank == 0)
-				assert_true(on.bed.result[rank] == TTI_DEV_DONE ||
+				assert_true(device_has_done(on.bed.result[rank]) ||
 					    on.bed.result[rank] == TTI_DEV_STOPPED);
 		if (end == DEVICE_ENDED) {
 			const int64_t took = tti_now_ns() - stop.stopped_ns;

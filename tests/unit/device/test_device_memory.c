@@ -71,6 +71,93 @@ static void who_is_not_reached_makes_all_go_another_way(void **state)
 					try_one(algo, n, true, seed++);
 }
 
+/* -- How often calls ask -------------------------------------------------------------------- */
+
+#define PAIR     2
+#define ELEMENTS 64
+
+static void make_program(const char *name, int rank, struct tti_compiled *out)
+{
+	const struct tti_program_spec spec = { .split = { .parts = 1 }, .rank = rank, .n = PAIR };
+	struct tti_program prog;
+
+	assert_int_equal(
+		tti_program_build(tti_algorithm_find(TUTTI_ALL_REDUCE, name), &spec, &prog),
+		TUTTI_OK);
+	assert_int_equal(tti_compile(&prog, out), TUTTI_OK);
+	tti_program_release(&prog);
+}
+
+/* One all_reduce of bytes; `is_reached`: the second rank's buffers are. */
+static enum tti_dev_result run_pair(struct device_bed *bed, const struct tti_compiled prog[2][PAIR],
+				    uint64_t memory, bool is_reached)
+{
+	struct tti_dev_call call[PAIR];
+	struct tti_dev_buffers told[PAIR];
+
+	for (int rank = 0; rank < PAIR; rank++) {
+		const uint64_t own = memory + (uint64_t)rank * ELEMENTS;
+		struct device_work work = {
+			.prog = &prog[0][rank],
+			.layout = { .input = (const void *)(uintptr_t)own,
+				    .output = (void *)(uintptr_t)own,
+				    .type_size = 1,
+				    .parts = PAIR,
+				    .chunk_count = ELEMENTS / PAIR,
+				    .row_count = ELEMENTS },
+			.type = TUTTI_UINT8,
+			.slice_bytes = ELEMENTS,
+			.told = told,
+		};
+		struct device_work other = work;
+
+		for (int peer = 0; peer < PAIR; peer++)
+			told[peer] = (struct tti_dev_buffers){ own, own };
+		if (rank == 1 && !is_reached)
+			told[0].input = TTI_DEV_UNREACHED;
+		other.prog = &prog[1][rank];
+		other.told = NULL;
+		work.fallback = &other;
+		device_call_make(bed, rank, &work, &call[rank]);
+		call[rank].kind = TTI_DEV_KINDS_MAX;
+	}
+	assert_int_equal(device_run(bed, call, 1), DEVICE_DONE);
+	assert_int_equal(bed->result[0], bed->result[1]);
+	return bed->result[0];
+}
+
+/* After many calls whose buffers are not reached only some ask, until one finds that they are. */
+static void calls_that_ask_in_vain_ask_less(void **state)
+{
+	const struct device_config config = {
+		.n = PAIR, .nblocks = 2, .nthreads = 2, .nslots = 2, .slot_bytes = ELEMENTS
+	};
+	struct tti_compiled prog[2][PAIR];
+	struct device_bed bed;
+	uint64_t memory;
+
+	(void)state;
+	for (int rank = 0; rank < PAIR; rank++) {
+		make_program("memory", rank, &prog[0][rank]);
+		make_program("direct", rank, &prog[1][rank]);
+	}
+	device_bed_init(&bed, &config);
+	memory = device_alloc(&bed, PAIR * ELEMENTS);
+	for (int i = 0; i < TTI_DEV_ASK_ALWAYS; i++)
+		assert_int_equal(run_pair(&bed, prog, memory, false), TTI_DEV_DONE);
+	assert_int_equal(run_pair(&bed, prog, memory, true), TTI_DEV_DIRECT);
+	for (int i = 0; i <= TTI_DEV_ASK_ALWAYS; i++)
+		assert_int_equal(run_pair(&bed, prog, memory, false), TTI_DEV_DONE);
+	for (int i = 1; i < TTI_DEV_ASK_EVERY; i++)
+		assert_int_equal(run_pair(&bed, prog, memory, true), TTI_DEV_DONE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(run_pair(&bed, prog, memory, true), TTI_DEV_DIRECT);
+	device_bed_release(&bed);
+	for (int rank = 0; rank < PAIR; rank++)
+		for (int which = 0; which < 2; which++)
+			tti_compiled_release(&prog[which][rank]);
+}
+
 /* What a block has of a piece fits what it has room for, however long the piece is. */
 static void parts_fit_their_room(void **state)
 {
@@ -87,6 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_have_the_engines_bits),
 		cmocka_unit_test(who_is_not_reached_makes_all_go_another_way),
+		cmocka_unit_test(calls_that_ask_in_vain_ask_less),
 		cmocka_unit_test(parts_fit_their_room),
 	};
 

@@ -121,7 +121,7 @@ static void run_and_stop(struct device_bed *bed, const struct tti_dev_call *call
 	assert_int_not_equal(end, DEVICE_STUCK);
 	for (int rank = 0; rank < bed->config.n; rank++) {
 		assert_true(is_reset(bed, rank));
-		assert_true(bed->result[rank] == TTI_DEV_DONE ||
+		assert_true(device_has_done(bed->result[rank]) ||
 			    (stops && bed->result[rank] == TTI_DEV_STOPPED));
 	}
 }
