@@ -210,18 +210,18 @@ struct tti_dev_call {
 	int32_t type, op; /* tutti_type, tutti_op, one of TUTTI_OP_MAP */
 	int32_t type_size;
 	int32_t divisor; /* of AVG: of an operation that is final; else 0 */
-	int32_t has_scalar;
+	int16_t has_scalar;
 	/* Messages go as words. Of a memory program never: its messages also say that memory was
 	 * written, and words say nothing but themselves. */
-	int32_t words;
+	int16_t words;
 	uint32_t part_bytes; /* of scratch: tti_dev_part_bytes() of slice */
 	/* Of a memory program: there is another call in the launch, which runs in its place, over
 	 * the same lanes, if the buffers of some rank are not reached. Of that one control, state and
 	 * done are not read. */
-	int32_t has_fallback;
+	int16_t has_fallback;
 	/* 1 + its kind: of those whose buffers are often not reached not every one asks (then a
 	 * memory program has a fallback). 0: this one asks. */
-	int32_t kind;
+	int16_t kind;
 	/* Chunks of a row, if each peer is told of its own row of the output alone (all_gather_v);
 	 * else 0. */
 	int32_t by_row;
