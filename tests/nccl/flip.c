@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library to preload: the first byte that a call receives is changed behind the call. It takes the
- * functions of NCCL by their first names, as profilers do. What checks results has to find that, or it
- * finds nothing (scripts/nccl_tests). */
+/* A library to preload: the first byte that a call receives is changed behind the call, where guarded
+ * memory is reached, or, with AS_HOST, where its address says, as no host may. It takes the functions of
+ * NCCL by their first names, as profilers do. What checks results has to find that, or it finds nothing
+ * (scripts/nccl_tests). */
 #include <stddef.h>
+#include <stdint.h>
 
+#include "cudahost/engine/host_abi.h"
 #include "nccl/nccl_device.h"
 
 #define MOST 4096
@@ -27,6 +30,9 @@ static _Thread_local struct {
 
 static void change(void *byte)
 {
+#ifndef AS_HOST
+	byte = tti_cuda_reach((uintptr_t)byte);
+#endif
 	*(unsigned char *)byte ^= 0x10;
 }
 
