@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communicators that have GPUs, those of the driver on host memory: calls are Tutti's kernels on the
- * program's streams, in memory that nothing else can touch if it is guarded. TUTTI_NCCL_KERNELS=1. */
+ * program's streams, in memory that nothing else can touch. TUTTI_NCCL_KERNELS=1, TUTTI_CUDAHOST_GUARD=1. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
