@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,12 +17,13 @@
 #include "support/sanitizer.h"
 
 static void turns_pass_on(void);
+static void turns_rest(void);
 static int turns_barrier(pthread_barrier_t *barrier);
 
 /* What the interpreter waits by. */
 #define pthread_barrier_wait(barrier) turns_barrier(barrier)
 #define sched_yield()                 turns_pass_on()
-#define nanosleep(time, left)         ((void)(time), turns_pass_on())
+#define nanosleep(time, left)         ((void)(time), turns_rest())
 #include "device/run.h"
 #undef pthread_barrier_wait
 #undef sched_yield
@@ -29,12 +31,17 @@ static int turns_barrier(pthread_barrier_t *barrier);
 
 /* Turns of all without any news. */
 #define IDLE_ROUNDS 100
+/* Turns that a thread leaves out where it would sleep. */
+#define REST        6
 #define STACK_BYTES ((size_t)(SANITIZED ? 512 : 128) << 10)
+
+struct strand;
 
 /* A block, whose barrier is a count. */
 struct block {
 	struct tti_dev_host_block base; /* first */
-	uint32_t arrived, passed;
+	uint32_t arrived;
+	struct strand *strand; /* [nthreads] */
 };
 
 struct line {
@@ -44,8 +51,8 @@ struct line {
 	struct block *block;        /* [nblocks] */
 	char *shared;               /* of each block, shared_bytes */
 	size_t shared_bytes;
-	uint32_t ended;    /* threads of the launch that have */
-	uint32_t launched; /* launches */
+	struct strand *strand; /* [nblocks * nthreads] */
+	uint32_t ended;        /* threads of the launch that have */
 	bool is_over;
 };
 
@@ -54,6 +61,8 @@ struct strand {
 	struct tti_dev_env env;
 	struct line *line;
 	uint32_t block;
+	uint32_t rests;  /* turns that it leaves out */
+	bool is_blocked; /* until another strand says that it is not */
 	bool ended, has_begun;
 	ucontext_t context;
 	jmp_buf here;
@@ -95,14 +104,30 @@ __attribute__((noinline)) static void go(struct strand *from, struct strand *to)
 }
 #endif
 
-/* The next one that has not ended; now and then any. */
+static bool has_turn(struct strand *strand)
+{
+	if (strand->ended || strand->is_blocked)
+		return false;
+	if (strand->rests == 0)
+		return true;
+	strand->rests--;
+	return false;
+}
+
+/* The next one that can go on; now and then any. */
 static uint32_t choose(void)
 {
 	const uint64_t random = next_random(&relay->random);
 	uint32_t next = random % 8 ? relay->running + 1 : (uint32_t)(random >> 32);
+	uint32_t tried = 0;
 
-	for (next %= relay->n; relay->strand[next].ended;)
-		next = (next + 1) % relay->n;
+	for (next %= relay->n; !has_turn(&relay->strand[next]);) {
+		next = next + 1 < relay->n ? next + 1 : 0;
+		if (++tried < (REST + 2) * relay->n)
+			continue;
+		fprintf(stderr, "all threads wait at barriers that others do not come to\n");
+		abort();
+	}
 	return next;
 }
 
@@ -119,48 +144,63 @@ static void turns_pass_on(void)
 		go(from, &relay->strand[relay->running]);
 }
 
+static void turns_rest(void)
+{
+	relay->strand[relay->running].rests = REST;
+	turns_pass_on();
+}
+
+static void wait_for_others(void)
+{
+	relay->strand[relay->running].is_blocked = true;
+	turns_pass_on();
+}
+
+static void go_on(struct strand *strand, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		strand[i].is_blocked = false;
+	relay->idle = 0;
+}
+
 static int turns_barrier(pthread_barrier_t *barrier)
 {
 	struct block *block =
 		(struct block *)(void *)((char *)barrier -
 					 offsetof(struct tti_dev_host_block, barrier));
-	const uint32_t passed = block->passed;
+	const uint32_t nthreads = block->strand->line->nthreads;
 
-	if (++block->arrived == relay->strand[relay->running].env.world.nthreads) {
-		block->arrived = 0;
-		block->passed++;
-		relay->idle = 0;
+	if (++block->arrived < nthreads) {
+		wait_for_others();
 		return 0;
 	}
-	while (block->passed == passed)
-		turns_pass_on();
+	block->arrived = 0;
+	go_on(block->strand, nthreads);
 	return 0;
 }
 
-/* All threads of the line's launch have ended. */
+/* All threads of the line's launch have ended. What blocks have kept stays in their memory, as it does
+ * on a GPU. */
 static void launch_next(struct line *line)
 {
 	const struct device_turns *turns = relay->turns;
 
 	line->ended = 0;
 	line->is_over = !turns->next(turns->self, line->index, &line->launch);
-	line->launched++;
-	relay->idle = 0;
-	memset(line->shared, 0, line->nblocks * line->shared_bytes);
+	go_on(line->strand, line->nblocks * line->nthreads);
 }
 
 static void run_launch(struct strand *self)
 {
 	struct line *line = self->line;
-	const uint32_t launched = line->launched;
 	struct tti_dev_env env = { .world = self->env.world, .shared = self->env.shared };
 
 	self->env = env;
 	tti_dev_run(&self->env, &line->launch, self->block);
 	if (++line->ended == line->nblocks * line->nthreads)
 		launch_next(line);
-	while (line->launched == launched)
-		turns_pass_on();
+	else
+		wait_for_others();
 }
 
 static void run(void)
@@ -189,6 +229,25 @@ __attribute__((noinline)) static void give_stack(struct strand *strand, char *st
 	makecontext(&strand->context, run, 0);
 }
 
+/* Stacks of so many threads, which are kept for the next run: fresh memory for each costs more than what
+ * most programs do. ASan remembers what lay where, so there they are fresh. */
+static char *take_stacks(uint32_t n)
+{
+	static _Thread_local char *stacks;
+	static _Thread_local size_t nbytes;
+
+	if (stacks && !SANITIZED && n * STACK_BYTES <= nbytes)
+		return stacks;
+	if (stacks)
+		munmap(stacks, nbytes);
+	nbytes = n * STACK_BYTES;
+	stacks = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (stacks == MAP_FAILED)
+		abort();
+	return stacks;
+}
+
 static void begin_line(struct line *line, int index, const struct tti_dev_host *host)
 {
 	const struct device_turns *turns = relay->turns;
@@ -207,9 +266,11 @@ static void begin_line(struct line *line, int index, const struct tti_dev_host *
 static void begin_strands(struct strand *strand, struct line *line, const struct tti_dev_host *host,
 			  char *stacks)
 {
+	line->strand = strand;
 	for (uint32_t i = 0; i < line->nblocks * line->nthreads; i++) {
 		const uint32_t block = i / line->nthreads;
 
+		line->block[block].strand = &strand[block * line->nthreads];
 		strand[i].line = line;
 		strand[i].block = block;
 		strand[i].env.world = (struct tti_dev_world){
@@ -242,7 +303,6 @@ static void end_all(struct relay *ran, struct tti_dev_traffic *traffic)
 void device_turns_run(const struct device_turns *turns, const struct tti_dev_host *host)
 {
 	struct relay ran = { .turns = turns };
-	size_t nbytes;
 	char *stacks;
 
 	relay = &ran;
@@ -251,11 +311,9 @@ void device_turns_run(const struct device_turns *turns, const struct tti_dev_hos
 		begin_line(&ran.line[i], i, host);
 		ran.n += ran.line[i].nblocks * host->nthreads;
 	}
-	nbytes = ran.n * STACK_BYTES;
-	stacks = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	stacks = take_stacks(ran.n);
 	ran.strand = calloc(ran.n, sizeof(*ran.strand));
-	if (!ran.line || !ran.strand || stacks == MAP_FAILED)
+	if (!ran.line || !ran.strand)
 		abort();
 	for (uint32_t i = 0, at = 0; i < (uint32_t)turns->nlines; i++) {
 		begin_strands(&ran.strand[at], &ran.line[i], host, stacks + at * STACK_BYTES);
@@ -265,6 +323,5 @@ void device_turns_run(const struct device_turns *turns, const struct tti_dev_hos
 	ran.random = ran.line[0].launch.call[0].done_value;
 	go(NULL, &ran.strand[0]);
 	relay = NULL;
-	munmap(stacks, nbytes);
 	end_all(&ran, host->traffic);
 }
