@@ -25,8 +25,8 @@ struct trial_config {
 	/* Of memory programs: some ranks say that their buffers cannot be addressed, and all run
 	 * another algorithm of the collective in the end. */
 	bool refuses;
-	/* 1 and up: call `at` has the type and the operator of trial_pair(pair + at); 0: each its
-	 * own. */
+	/* 1 and up: call `at` has the type and the operator of trial_pair(pair + at), or of what only
+	 * moves data the type number pair + at, from the first again after the last; 0: each its own. */
 	int pair;
 	size_t most_blocks; /* of a call; 0: many */
 	/* No operator of the user's is drawn, and inputs are any bits. So what comes out of a

@@ -87,9 +87,13 @@ static void give_pair(const struct trial *trial, struct trial_call *call)
 {
 	const struct tti_algorithm *algo = trial->config.algo;
 
+	const int pair = trial->config.pair + (int)(call - trial->call);
+
 	if (trial->config.pair == 0)
 		return;
-	trial_pair(trial->config.pair + (int)(call - trial->call), &call->type, &call->op);
+	trial_pair(pair, &call->type, &call->op);
+	if (!tti_collective_reduces(algo->coll))
+		call->type = (tutti_type)(pair % TUTTI_TYPE_COUNT);
 	if (!tti_collective_reduces(algo->coll) ||
 	    (algo->needs_memory && call->op == NUMBERS_PREMUL))
 		call->op = TUTTI_SUM;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Device programs leave the bits that the engine leaves: every algorithm x ranks 1 to 33 x blocks 1 to
- * 4 x threads 1 and 4 x slots 1, 2 and 8 x slots or words. Each case is three calls, whose types and
- * operators go round: an algorithm that reduces meets all of them on every two numbers of ranks. The
- * rest is drawn: shapes, cuts, roots, lengths, who is in place, launches. The unit test runs a sample,
- * `make device-matrix` all. By hand:
+/* Device programs leave the bits that the engine leaves. The matrix has every algorithm x ranks 1 to 33 x
+ * blocks 1 to 4 x threads 1 and 4 x slots 1, 2 and 8 x slots or words; and in each of these
+ * configurations every algorithm meets every type with every operator that it has (or every type, if it
+ * only moves data) on some number of ranks of each class: 2 to 4, 5 to 8, 9 to 16, 17 to 33. So what is not
+ * crossed is types and operators with each single number of ranks. The rest is drawn: shapes, cuts,
+ * roots, lengths, who is in place, launches.
  *
- *     TEST_CASES=5000 TEST_SEED=7 build/release/tests/unit_device_matrix    # so many, other ones
+ * A case is three calls, of ranks that take turns on one thread. `make device-matrix` runs all, and each
+ * algorithm in each configuration once more on threads, with up to 8 ranks; the unit test runs a sample
+ * of both. By hand:
+ *
+ *     TEST_CASES=5000 TEST_SEED=7 build/release/tests/unit_device_matrix    # so many on threads
+ *     TEST_CASES=all TEST_ALGORITHM=3 build/release/tests/unit_device_matrix    # all of one
  *     TEST_CASE=12345 build/release/tests/unit_device_matrix                # one, on threads
  *     TEST_CASE=12345 TEST_TURNS=1 build/release/tests/unit_device_matrix   # one, in turns */
 #include <setjmp.h>
@@ -25,6 +31,8 @@
 
 #define RANKS   33
 #define CONFIGS (4 * 2 * 3 * 2)
+/* Cases of an algorithm, a number of ranks and a configuration, at most. */
+#define LAPS    17
 /* Cases of the sample that run on threads. */
 #define SAMPLE  (SANITIZED ? 12 : 40)
 
@@ -70,35 +78,87 @@ static void configure(struct device_config *out, int n, size_t index, uint64_t s
 	out->words = index / 24 % 2;
 }
 
-static size_t case_of(size_t algorithm, int n, size_t index)
+/* Pairs of a type and an operator, or types, that an algorithm is to meet. */
+static int npairs(const struct tti_algorithm *algo)
 {
-	return (algorithm * RANKS + (size_t)n - 1) * CONFIGS + index;
+	tutti_type type;
+	int op;
+
+	if (algo->coll == TUTTI_BARRIER)
+		return 1;
+	return tti_collective_reduces(algo->coll) ? trial_pair(0, &type, &op) : TUTTI_TYPE_COUNT;
 }
 
-static void try_case(size_t number, bool in_turns)
+/* The numbers of ranks that meet all pairs together: from *first on so many. */
+static int class_of(int n, int *first)
 {
-	const struct tti_algorithm *algo = algorithm_at(number / CONFIGS / RANKS);
-	const int n = 1 + (int)(number / CONFIGS % RANKS);
-	uint64_t random = run_seed * 1000003 + number;
-	const uint64_t seed = next_random(&random);
-	const struct trial_config config = {
+	static const int firsts[] = { 1, 2, 5, 9, 17, RANKS + 1 };
+	int at = 0;
+
+	while (n >= firsts[at + 1])
+		at++;
+	*first = firsts[at];
+	return firsts[at + 1] - firsts[at];
+}
+
+/* How many cases of three calls there are for it. One rank alone combines nothing. */
+static int nlaps(const struct tti_algorithm *algo, int n)
+{
+	int first;
+	const int most = TRIAL_CALLS * class_of(n, &first);
+
+	return n == 1 ? 1 : (npairs(algo) + most - 1) / most;
+}
+
+static int pair_of(const struct tti_algorithm *algo, int n, int lap, size_t config)
+{
+	int first;
+
+	class_of(n, &first);
+	return 1 + TRIAL_CALLS * ((n - first) * nlaps(algo, n) + lap + (int)config);
+}
+
+static size_t case_of(size_t algorithm, int n, int lap, size_t config)
+{
+	return ((algorithm * RANKS + (size_t)n - 1) * LAPS + (size_t)lap) * CONFIGS + config;
+}
+
+/* What a case tries. Many ranks have short messages in most cases, as they have many of them. */
+static struct trial_config config_of(size_t number, uint64_t seed)
+{
+	const struct tti_algorithm *algo = algorithm_at(number / CONFIGS / LAPS / RANKS);
+	const int n = 1 + (int)(number / CONFIGS / LAPS % RANKS);
+	const int lap = (int)(number / CONFIGS % LAPS);
+	const bool is_long = n <= 8 || (lap == 0 && (n <= 16 || seed / 11 % 8 == 0));
+
+	return (struct trial_config){
 		.algo = algo,
 		.n = n,
 		.root = tti_collective_is_rooted(algo->coll) ? (int)(seed % (uint64_t)n) : 0,
 		.shape = (int)(seed / 7 % (SHAPE_KINDS + 1)) - 1,
-		.split = { .parts = 1 + (int)(seed / 3 % 3), .stripes = (int)(seed / 9 % 3) },
-		.pair = 1 + (int)(number % CONFIGS * TRIAL_CALLS + number / CONFIGS * 7),
+		.split = { .parts = is_long ? 1 + (int)(seed / 3 % 3) : 1,
+			   .stripes = (int)(seed / 9 % 3) },
+		.pair = pair_of(algo, n, lap, number % CONFIGS),
 		.refuses = algo->needs_memory && seed / 5 % 3 == 0 && algo->coll != TUTTI_BARRIER &&
 			   algo->coll != TUTTI_SEND_RECV && algo->coll != TUTTI_HANDOFF,
-		.most_blocks = 4,
+		.most_blocks = is_long    ? 4
+			       : lap == 0 ? 2
+					  : 1,
 		.has_any_bits = true,
 		.seed = seed,
 	};
-	const struct bed_config bed = device_plain_bed(n, 256);
+}
+
+static void try_case(size_t number, bool in_turns)
+{
+	uint64_t random = run_seed * 1000003 + number;
+	const uint64_t seed = next_random(&random);
+	const struct trial_config config = config_of(number, seed);
+	const struct bed_config bed = device_plain_bed(config.n, 256);
 	struct device_config device;
 	bool right;
 
-	configure(&device, n, number % CONFIGS, seed);
+	configure(&device, config.n, number % CONFIGS, seed);
 	device.in_turns = in_turns;
 	trial_init(&trial, &config, &bed);
 	right = trial_run(&trial) && device_trial_run(&trial, &device, NULL);
@@ -106,6 +166,50 @@ static void try_case(size_t number, bool in_turns)
 	if (!right)
 		fail_msg("TEST_SEED=%llu TEST_CASE=%zu", (unsigned long long)run_seed, number);
 }
+
+/* A case of those that there are for an algorithm and a number of ranks. */
+static void try_any(size_t algorithm, int n, bool in_turns, uint64_t *random)
+{
+	const int laps = nlaps(algorithm_at(algorithm), n);
+	const int lap = (int)(next_random(random) % (uint64_t)laps);
+
+	try_case(case_of(algorithm, n, lap, next_random(random) % CONFIGS), in_turns);
+}
+
+/* -- What is crossed ------------------------------------------------------------------------- */
+
+/* Whether an algorithm meets all pairs in a configuration on the ranks of a class. */
+static bool meets_all(const struct tti_algorithm *algo, int first, int size, size_t config)
+{
+	const int all = npairs(algo);
+	bool met[256] = { false };
+
+	for (int n = first; n < first + size; n++)
+		for (int lap = 0; lap < nlaps(algo, n); lap++)
+			for (int at = 0; at < TRIAL_CALLS; at++)
+				met[(pair_of(algo, n, lap, config) + at) % all] = true;
+	for (int pair = 0; pair < all; pair++)
+		if (!met[pair])
+			return false;
+	return true;
+}
+
+static void every_algorithm_meets_all_in_every_configuration(void **state)
+{
+	int first, size;
+
+	(void)state;
+	for (size_t algorithm = 0; algorithm < nalgorithms(); algorithm++)
+		for (int n = 2; n <= RANKS; n = first + size) {
+			size = class_of(n, &first);
+			assert_in_range(nlaps(algorithm_at(algorithm), n), 1, LAPS);
+			for (size_t config = 0; config < CONFIGS; config++)
+				assert_true(
+					meets_all(algorithm_at(algorithm), first, size, config));
+		}
+}
+
+/* -- Trying it ------------------------------------------------------------------------------- */
 
 /* Of each algorithm and number of ranks one, on one thread, which needs no core for each. */
 static void every_algorithm_has_the_engines_bits(void **state)
@@ -116,7 +220,7 @@ static void every_algorithm_has_the_engines_bits(void **state)
 	(void)state;
 	for (size_t algorithm = 0; algorithm < most; algorithm++)
 		for (int n = 1; n <= RANKS; n += SANITIZED && n > 3 ? 10 : 1)
-			try_case(case_of(algorithm, n, next_random(&random) % CONFIGS), true);
+			try_any(algorithm, n, true, &random);
 }
 
 static void threads_have_the_engines_bits(void **state)
@@ -131,21 +235,36 @@ static void threads_have_the_engines_bits(void **state)
 		const int some = 1 + (int)(next_random(&random) % RANKS);
 		const int n = 1 + (int)(next_random(&random) % (uint64_t)some);
 
-		try_case(case_of(i % most, n, next_random(&random) % CONFIGS), false);
+		try_any(i % most, n, false, &random);
 	}
+}
+
+/* All of one algorithm. */
+static size_t try_all(size_t algorithm)
+{
+	const struct tti_algorithm *algo = algorithm_at(algorithm);
+	size_t cases = 0;
+
+	for (int n = 1; n <= RANKS; n++)
+		for (int lap = 0; lap < nlaps(algo, n); lap++)
+			for (size_t config = 0; config < CONFIGS; config++, cases++)
+				try_case(case_of(algorithm, n, lap, config), true);
+	for (size_t config = 0; config < CONFIGS; config++, cases++)
+		try_case(case_of(algorithm, 2 + (int)(config * 5 + algorithm) % 7, 0, config),
+			 false);
+	return cases;
 }
 
 static void whole_matrix(void **state)
 {
-	const size_t all = nalgorithms() * RANKS * CONFIGS;
+	const size_t all = nalgorithms(), only = number_of("TEST_ALGORITHM", all);
 
 	(void)state;
-	for (size_t number = 0; number < all; number++) {
-		/* One of four on threads, of every configuration. */
-		try_case(number, (number + number / CONFIGS) % 4 != 0);
-		if ((number + 1) % (RANKS * CONFIGS) == 0)
-			printf("%zu cases of %zu\n", number + 1, all);
-	}
+	for (size_t i = 0; i < all; i++)
+		if (only == i || only == all)
+			printf("algorithm %zu of %zu, %s %s: %zu cases\n", i, all,
+			       tutti_collective_name(algorithm_at(i)->coll), algorithm_at(i)->name,
+			       try_all(i));
 }
 
 static void one_case(void **state)
@@ -157,6 +276,7 @@ static void one_case(void **state)
 int main(void)
 {
 	const struct CMUnitTest sample[] = {
+		cmocka_unit_test(every_algorithm_meets_all_in_every_configuration),
 		cmocka_unit_test(every_algorithm_has_the_engines_bits),
 		cmocka_unit_test(threads_have_the_engines_bits),
 	};
