@@ -182,9 +182,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_send_recv(const void *send, size_t se
  * run at the same time, so that their order in the group cannot deadlock. Then the collectives run
  * in the order of the calls, wherever sends and receives were among them: they see what was
  * received. (What a collective gives can only be sent in a later group.) Different communicators
- * run at the same time. If a communicator has calls on several streams, those of the NULL stream
- * come last, the others in the order of their first calls. These sequences must match on all ranks,
- * as they must without groups. */
+ * run at the same time. If a communicator has calls on several streams, those that are launched in
+ * streams of CUDA (tutti_stream_wrap()) come first, those of the NULL stream last, and in each of
+ * these kinds streams are in the order of their first calls. These sequences must match on all
+ * ranks, as they must without groups. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_group_start(void);
 
 /* End a group. The outermost end runs what the group holds, in the order that tutti_group_start()

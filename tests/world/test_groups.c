@@ -101,6 +101,29 @@ static void collectives_beside_transfers(void **state)
 	assert_int_equal(world_run(&world, mixed_group, NULL), 0);
 }
 
+/* Ranks of one thread, not all of which send or receive before the collective of all. */
+static void one_thread_sends_and_sums(void **state)
+{
+	int sum[3] = { 1, 10, 100 }, got = 0;
+	tutti_comm_t comm[3];
+
+	(void)state;
+	assert_int_equal(tutti_comm_init_all(comm, 3, NULL), TUTTI_OK);
+	assert_int_equal(tutti_group_start(), TUTTI_OK);
+	assert_int_equal(tutti_send(&sum[1], 1, TUTTI_INT32, 0, comm[1], NULL), TUTTI_OK);
+	assert_int_equal(tutti_recv(&got, 1, TUTTI_INT32, 1, comm[0], NULL), TUTTI_OK);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(tutti_all_reduce(&sum[i], &sum[i], 1, TUTTI_INT32, TUTTI_SUM,
+						  comm[i], NULL),
+				 TUTTI_OK);
+	assert_int_equal(tutti_group_end(), TUTTI_OK);
+	assert_int_equal(got, 10);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sum[i], 111);
+		assert_int_equal(tutti_comm_destroy(comm[i]), TUTTI_OK);
+	}
+}
+
 /* A collective sees what the receives of its group brought, wherever it stands among them. */
 static void sum_of_received(tutti_comm_t comm, int rank, int n, void *arg)
 {
@@ -212,6 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(transfers_in_any_order),
+		cmocka_unit_test(one_thread_sends_and_sums),
 		cmocka_unit_test(collectives_beside_transfers),
 		cmocka_unit_test(transfers_run_before_collectives),
 		cmocka_unit_test(one_thread_many_ranks),

@@ -18,19 +18,25 @@ struct tti_comm;
 struct tti_prepared;
 struct tti_running_call;
 
+/* The stream of a call in a group. Streams are ordered by their first calls. */
+struct tti_call_place {
+	tutti_stream_t stream;
+	size_t order;
+};
+
 /* The calls of one communicator in a group. */
 struct tti_call_item {
 	struct tti_comm *comm;
 	uint64_t seqno;
-	struct tti_args *args; /* [nargs], transfers first */
-	int nargs, ntransfers;
+	struct tti_args *args;              /* [nargs], stream by stream, transfers of each first */
+	const struct tti_call_place *place; /* [nargs]; NULL: all are on one stream */
+	int nargs, nbegun;
 	/* What runs now: one collective, or so many sends and receives; 0: nothing. */
 	const struct tti_args *now;
 	int nnow;
 	struct tti_running_call *run; /* while it does */
 	/* In a stream of the program: which, who is told, calls that were launched, and what counts
 	 * their end. */
-	tutti_stream_t stream;
 	struct tti_flight_stream to;
 	struct tti_flight_told told;
 	int nlaunched;

@@ -62,43 +62,24 @@ static tutti_status wait_for_inits(void)
 	return st;
 }
 
-/* Whether kernels are launched in several streams, and no communicator is on two streams. */
-static bool are_launched_apart(const struct tti_queued_call *calls, size_t n)
-{
-	bool several = false;
-
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < i; k++) {
-			if (calls[k].comm == calls[i].comm && calls[k].stream != calls[i].stream)
-				return false;
-			several |= tti_is_launched(&calls[k]) && tti_is_launched(&calls[i]) &&
-				   calls[k].stream != calls[i].stream;
-		}
-		/* A stream of CUDA has either kind of ranks. */
-		for (size_t k = 0; k < n && tti_is_launched(&calls[i]); k++)
-			if (calls[k].stream == calls[i].stream && !tti_is_launched(&calls[k]))
-				return false;
-	}
-	return several;
-}
-
 /* Streams first: they run while the caller runs its own batch. */
 static tutti_status start_batches(const struct tti_queued_call *calls, size_t n)
 {
-	const bool apart = are_launched_apart(calls, n);
-	tutti_status st = apart ? tti_submit_launches(calls, n) : TUTTI_OK;
+	tutti_status st = tti_submit_check(calls, n);
 	bool has_null = false;
+	size_t nlaunched = 0;
 
+	for (size_t i = 0; i < n; i++)
+		nlaunched += tti_is_launched(&calls[i]);
+	if (st == TUTTI_OK && nlaunched > 0)
+		st = tti_submit_launches(calls, n);
 	for (size_t i = 0; i < n && st == TUTTI_OK; i++) {
 		size_t first = 0;
-
-		if (apart && tti_is_launched(&calls[i]))
-			continue;
 
 		while (calls[first].stream != calls[i].stream)
 			first++;
 		has_null |= !calls[i].stream;
-		if (first == i && calls[i].stream)
+		if (first == i && calls[i].stream && !tti_is_launched(&calls[i]))
 			st = tti_submit_batch(calls, n, calls[i].stream);
 	}
 	if (st == TUTTI_OK && has_null)

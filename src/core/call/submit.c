@@ -14,8 +14,9 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Calls are sorted into one batch per stream (the NULL stream is run by the caller), each with one
- * item per communicator, its sends and receives before its collectives. */
+/* Calls are sorted into batches: one of all calls that are launched, and one for each other stream (the
+ * NULL stream is run by the caller). A batch has one item per communicator; in each stream of an item
+ * sends and receives come before collectives. */
 
 /* -- Batches ---------------------------------------------------------------------- */
 
@@ -28,7 +29,17 @@ static bool is_in(const struct tti_queued_call *call, tutti_stream_t stream)
 	return stream == EACH ? tti_is_launched(call) : call->stream == stream;
 }
 
-/* One allocation: items and their calls. */
+/* The first call of the group that is on the same stream. */
+static size_t order_of(const struct tti_queued_call *calls, size_t i)
+{
+	size_t first = 0;
+
+	while (calls[first].stream != calls[i].stream)
+		first++;
+	return first;
+}
+
+/* One allocation: items, their calls and these calls' places. */
 struct batch {
 	struct tti_stream_item item;
 	int n;
@@ -55,44 +66,51 @@ static void free_batch(struct batch *batch)
 	tti_free(batch);
 }
 
-/* Copy the calls of one communicator, transfers first: a batch outlives the group. */
-static void fill_item(struct tti_call_item *item, const struct tti_queued_call *calls,
-		      size_t ncalls, tutti_stream_t stream)
+/* Copy the calls of one communicator on one stream, transfers first: a batch outlives the group. */
+static void add_calls(struct tti_call_item *item, const struct tti_queued_call *calls,
+		      size_t ncalls, size_t first, struct tti_call_place *places)
 {
 	for (int collectives = 0; collectives < 2; collectives++)
-		for (size_t i = 0; i < ncalls; i++)
-			if (calls[i].comm == item->comm && is_in(&calls[i], stream) &&
-			    tti_is_transfer(&calls[i]) != (bool)collectives)
+		for (size_t i = first; i < ncalls; i++)
+			if (calls[i].comm == item->comm && calls[i].stream == calls[first].stream &&
+			    tti_is_transfer(&calls[i]) != (bool)collectives) {
+				places[item->nargs].stream = calls[i].stream;
+				places[item->nargs].order = first;
 				item->args[item->nargs++] = tti_args_take(&calls[i].args);
+			}
 }
 
-/* The batch of one stream; NULL: out of memory. */
+/* The batch of one stream, or EACH; NULL: out of memory. */
 static struct batch *make_batch(const struct tti_queued_call *calls, size_t ncalls,
 				tutti_stream_t stream)
 {
-	struct batch *batch = tti_zalloc(
-		sizeof(*batch) + ncalls * (sizeof(*batch->items) + sizeof(struct tti_args)));
+	struct tti_call_place *places;
 	struct tti_args *next_args;
+	struct batch *batch =
+		tti_zalloc(sizeof(*batch) +
+			   ncalls * (sizeof(*batch->items) + sizeof(*next_args) + sizeof(*places)));
 
 	_Static_assert(_Alignof(struct tti_args) == _Alignof(struct tti_call_item), "one block");
 	if (!batch)
 		return NULL;
 	next_args = (struct tti_args *)(void *)(batch->items + ncalls);
+	places = (struct tti_call_place *)(void *)(next_args + ncalls);
 	for (size_t i = 0; i < ncalls; i++)
-		if (is_in(&calls[i], stream)) {
-			struct tti_call_item *item = item_of(batch, calls[i].comm);
-
-			item->stream = calls[i].stream;
-			item->nargs++;
-			item->ntransfers += tti_is_transfer(&calls[i]);
-		}
+		if (is_in(&calls[i], stream))
+			item_of(batch, calls[i].comm)->nargs++;
 	for (int i = 0; i < batch->n; i++) {
 		struct tti_call_item *item = &batch->items[i];
 
+		const int nargs = item->nargs;
+
 		item->args = next_args;
-		next_args += item->nargs;
+		item->place = places;
 		item->nargs = 0;
-		fill_item(item, calls, ncalls, stream);
+		for (size_t k = 0; k < ncalls && item->nargs < nargs; k++)
+			if (is_in(&calls[k], stream) && order_of(calls, k) == k)
+				add_calls(item, calls, ncalls, k, places);
+		next_args += nargs;
+		places += nargs;
 		item->seqno = tti_sequence_take(item->comm);
 	}
 	return batch;
@@ -115,42 +133,51 @@ static void drop_batch(struct batch *batch)
 	free_batch(batch);
 }
 
-/* Whether a batch is for kernels: then all its ranks have devices. */
-static tutti_status find_place(const struct tti_queued_call *calls, size_t ncalls,
-			       tutti_stream_t stream, bool *is_launched)
+bool tti_is_launched(const struct tti_queued_call *call)
 {
-	size_t n = 0, ndevices = 0;
-
-	*is_launched = false;
-	if (!stream || !tti_stream_is_cuda(stream))
-		return TUTTI_OK;
-	for (size_t i = 0; i < ncalls; i++)
-		if (calls[i].stream == stream) {
-			n++;
-			ndevices += calls[i].comm->device != NULL;
-		}
-	*is_launched = ndevices > 0;
-	return ndevices == 0 || ndevices == n
-		       ? TUTTI_OK
-		       : tti_fail(
-				 TUTTI_EUNSUPPORTED,
-				 "a group has calls of %zu ranks with a device and of %zu without "
-				 "one on one stream of CUDA, where kernels and the host would wait "
-				 "for each other: put the second on another stream",
-				 ndevices, n - ndevices);
+	return call->stream && tti_stream_is_cuda(call->stream) && call->comm->device;
 }
 
-static tutti_status launch_batch(struct batch *batch)
+tutti_status tti_submit_check(const struct tti_queued_call *calls, size_t ncalls)
 {
+	for (size_t i = 0; i < ncalls; i++)
+		for (size_t k = 0; k < ncalls && tti_is_launched(&calls[i]); k++)
+			if (calls[k].stream == calls[i].stream && !calls[k].comm->device)
+				return tti_fail(
+					TUTTI_EUNSUPPORTED,
+					"a group has calls of a rank with a device (%d) and "
+					"of one without (%d) on one stream of CUDA, where "
+					"kernels and the host would wait for each other: "
+					"put the second on another stream",
+					calls[i].comm->rank, calls[k].comm->rank);
+	return TUTTI_OK;
+}
+
+/* Whether kernels of all calls of an item can be launched in its streams. */
+static tutti_status check_streams(const struct tti_call_item *item)
+{
+	for (int k = 0; k < item->nargs; k++) {
+		const tutti_stream_t stream = item->place[k].stream;
+		struct tti_flight_stream to;
+		struct tti_flight_told told;
+
+		if (k > 0 && stream == item->place[k - 1].stream)
+			continue;
+		TTI_TRY(tti_stream_launch(stream, &to, &told));
+		TTI_TRY(tti_flight_check_stream(item->comm, &to));
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_submit_launches(const struct tti_queued_call *calls, size_t ncalls)
+{
+	struct batch *batch = make_batch(calls, ncalls, EACH);
 	tutti_status st = TUTTI_OK;
 
-	for (int i = 0; i < batch->n && st == TUTTI_OK; i++) {
-		struct tti_call_item *item = &batch->items[i];
-
-		st = tti_stream_launch(item->stream, &item->to, &item->told);
-		if (st == TUTTI_OK)
-			st = tti_flight_check_stream(item->comm, &item->to);
-	}
+	if (!batch)
+		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
+	for (int i = 0; i < batch->n && st == TUTTI_OK; i++)
+		st = check_streams(&batch->items[i]);
 	if (st != TUTTI_OK) {
 		drop_batch(batch);
 		return st;
@@ -160,27 +187,12 @@ static tutti_status launch_batch(struct batch *batch)
 	return st;
 }
 
-bool tti_is_launched(const struct tti_queued_call *call)
-{
-	return call->stream && tti_stream_is_cuda(call->stream) && call->comm->device;
-}
-
-tutti_status tti_submit_launches(const struct tti_queued_call *calls, size_t ncalls)
-{
-	struct batch *batch = make_batch(calls, ncalls, EACH);
-
-	return batch ? launch_batch(batch)
-		     : tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
-}
-
 tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls,
 			      tutti_stream_t stream)
 {
 	struct batch *batch;
-	bool is_launched;
 	tutti_status st;
 
-	TTI_TRY(find_place(calls, ncalls, stream, &is_launched));
 	for (size_t i = 0; i < ncalls && !stream; i++)
 		if (!calls[i].stream)
 			TTI_TRY(tti_sequence_may_wait(calls[i].comm));
@@ -189,8 +201,6 @@ tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls
 		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
 	if (!stream)
 		return run_batch(&batch->item);
-	if (is_launched)
-		return launch_batch(batch);
 	st = tti_stream_push(stream, &batch->item, run_batch);
 	if (st != TUTTI_OK)
 		drop_batch(batch);
@@ -237,7 +247,8 @@ static tutti_status place(const struct tti_queued_call *call)
 				comm->rank);
 	if (!call->stream)
 		return run_now(comm, args);
-	return tti_submit_batch(call, 1, call->stream);
+	return tti_is_launched(call) ? tti_submit_launches(call, 1)
+				     : tti_submit_batch(call, 1, call->stream);
 }
 
 /* Sides are copied, as the call may be queued; counts only if the user may free them before it

@@ -11,14 +11,15 @@
 
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream);
 
-/* Run, or queue, those of `ncalls` calls that are on that stream as one batch. */
+/* Run, or queue, those of `ncalls` calls that are on that stream as one batch; none is launched. */
 TUTTI_CHECKED tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls,
 					    tutti_stream_t stream);
 
 /* Whether a call is launched in its stream of CUDA when the group ends; launches(): those of all
- * streams together, since they are of ranks of one thread, which may wait for each other while lanes
- * are made. No communicator is on two streams. */
+ * streams together, since they are of ranks of one thread, which wait for each other while lanes are
+ * made. check(): TUTTI_EUNSUPPORTED: a stream of CUDA has ranks with and without a device. */
 bool tti_is_launched(const struct tti_queued_call *call);
+TUTTI_CHECKED tutti_status tti_submit_check(const struct tti_queued_call *calls, size_t ncalls);
 TUTTI_CHECKED tutti_status tti_submit_launches(const struct tti_queued_call *calls, size_t ncalls);
 
 static inline bool tti_is_transfer(const struct tti_queued_call *call)

@@ -301,6 +301,55 @@ static void one_thread_has_several_ranks(void **state)
 	}
 }
 
+/* Nothing was called before: lanes are made by the group itself, for ranks that wait for each other in
+ * streams of their own. All have the first stream for the first call, and take turns after that. */
+static void a_group_has_ranks_on_several_streams(void **state)
+{
+	(void)state;
+	for (int n = 2; n <= MOST; n++) {
+		struct crowd crowd;
+
+		gather(&crowd, n);
+		assert_int_equal(tutti_group_start(), TUTTI_OK);
+		for (int i = 0; i < n; i++)
+			for (int k = 0; k < 3; k++)
+				assert_int_equal(sum(&crowd.buffer[i], crowd.comm[i],
+						     crowd.stream[k ? (i + k) % n : 0].tutti),
+						 TUTTI_OK);
+		assert_int_equal(tutti_group_end(), TUTTI_OK);
+		for (int i = 0; i < n; i++)
+			gpu_stream_wait(&crowd.stream[i]);
+		check_sums(&crowd, 3);
+		scatter(&crowd);
+	}
+}
+
+/* Rank 0 sends to rank 1 in one stream and to rank 2 in another: what is second there is first for
+ * rank 2. */
+static void a_group_has_transfers_on_several_streams(void **state)
+{
+	const size_t nbytes = COUNT * sizeof(uint32_t);
+	struct crowd crowd;
+
+	(void)state;
+	gather(&crowd, 3);
+	assert_int_equal(tutti_group_start(), TUTTI_OK);
+	for (int peer = 1; peer < 3; peer++) {
+		assert_int_equal(tutti_send(crowd.buffer[0].memory, nbytes, TUTTI_UINT8, peer,
+					    crowd.comm[0], crowd.stream[peer - 1].tutti),
+				 TUTTI_OK);
+		assert_int_equal(tutti_recv(crowd.other[peer].memory, nbytes, TUTTI_UINT8, 0,
+					    crowd.comm[peer], crowd.stream[peer - 1].tutti),
+				 TUTTI_OK);
+	}
+	assert_int_equal(tutti_group_end(), TUTTI_OK);
+	for (int i = 0; i < 2; i++)
+		gpu_stream_wait(&crowd.stream[i]);
+	for (int peer = 1; peer < 3; peer++)
+		assert_true(is_filled(&crowd.other[peer], 1, 1));
+	scatter(&crowd);
+}
+
 /* Sends and receives of all ranks, to themselves too, and two collectives of each. */
 static void a_group_has_calls_of_all_kinds(void **state)
 {
@@ -442,6 +491,8 @@ int main(void)
 		cmocka_unit_test(calls_keep_their_order_over_streams),
 		cmocka_unit_test(a_stream_does_all_that_others_do),
 		cmocka_unit_test(one_thread_has_several_ranks),
+		cmocka_unit_test(a_group_has_ranks_on_several_streams),
+		cmocka_unit_test(a_group_has_transfers_on_several_streams),
 		cmocka_unit_test(a_group_has_calls_of_all_kinds),
 		cmocka_unit_test(graphs_are_repeated),
 		cmocka_unit_test(no_graph_has_calls_of_hosts),
