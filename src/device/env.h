@@ -55,11 +55,12 @@ enum tti_dev_seen {
 
 /* The slow part of a wait: whether the call ends, and who says what the block waits for (waits_for 0:
  * not this thread). */
-TTI_DEV_COLD uint32_t tti_dev_look(const uint32_t *stop, const uint32_t *reported,
-				   struct tti_dev_shared *shared, struct tti_dev_progress *progress,
-				   uint32_t who, struct tti_dev_progress now)
+TTI_DEV_COLD uint32_t tti_dev_look(struct tti_dev_shared *shared, uint32_t who,
+				   struct tti_dev_progress now)
 {
-	if (tti_dev_load_32(stop) || tti_dev_load_32(reported)) {
+	struct tti_dev_progress *progress = &shared->control->progress[shared->block];
+
+	if (tti_dev_load_32(&shared->control->stop) || tti_dev_load_32(&shared->state->reported)) {
 		tti_dev_raise(&shared->verdict, TTI_DEV_STOPPED);
 		return TTI_DEV_SEEN_END;
 	}
@@ -81,9 +82,7 @@ TTI_DEV_FN uint32_t tti_dev_look_up(struct tti_dev_env *env, int32_t peer, uint3
 	now.operation = env->index;
 	now.round = env->round;
 	now.is_room = is_room;
-	seen = tti_dev_look(&env->shared->control->stop, &env->shared->state->reported, env->shared,
-			    &env->shared->control->progress[env->shared->block],
-			    1 + tti_dev_tid(&env->world), now);
+	seen = tti_dev_look(env->shared, 1 + tti_dev_tid(&env->world), now);
 	env->gave_up |= seen & TTI_DEV_SEEN_END;
 	return seen;
 }

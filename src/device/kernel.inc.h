@@ -11,6 +11,13 @@
 #define K_JOIN_(a, b) a##b
 #define K_JOIN(a, b)  K_JOIN_(a, b)
 #define K_SPACE       K_JOIN(tutti_, K_FAMILY)
+/* Whether it runs calls with by_chunk, which reduce nothing. */
+#define K_LISTS_copy  1
+#if K_JOIN(K_LISTS_, K_FAMILY)
+#define K_LISTS 1
+#else
+#define K_LISTS 0
+#endif
 
 namespace K_SPACE
 {
@@ -18,6 +25,11 @@ namespace K_SPACE
 TTI_DEV_FN void tti_dev_reduce(struct tti_dev_env *env, const struct tti_dev_pass *pass)
 {
 	K_JOIN(tti_dev_pass_, K_FAMILY)(env, pass);
+}
+
+TTI_DEV_FN bool tti_dev_goes_by_chunk(const struct tti_dev_env *env)
+{
+	return K_LISTS && env->shared->call->by_chunk;
 }
 
 #include "device/run.h"
@@ -36,6 +48,8 @@ extern "C" __global__ void __launch_bounds__(TTI_DEV_THREADS_MAX, 1)
 }
 
 #undef K_SPACE
+#undef K_LISTS_copy
+#undef K_LISTS
 #undef K_JOIN_
 #undef K_JOIN
 #undef K_FAMILY

@@ -292,6 +292,8 @@ tutti_status tti_kernels_launch(struct tti_kernels *kernels, struct tti_gpu *gpu
 				void *stream)
 {
 	tti_assert(nthreads >= 1 && nthreads <= TTI_DEV_THREADS_MAX);
+	for (uint32_t i = 0; i < launch->ncalls; i++)
+		tti_assert(type < 0 || !launch->call[i].by_chunk);
 	return tti_gpu_launch(gpu, kernels->kernel[kernel_of(type)],
 			      launch->ncalls * launch->nblocks, nthreads,
 			      tti_dev_shared_bytes(launch->noperands), launch, stream);

@@ -267,6 +267,11 @@ TTI_DEV_FN void tti_dev_reduce(struct tti_dev_env *env, const struct tti_dev_pas
 	else
 		fns[pass->type](env, pass);
 }
+
+TTI_DEV_FN bool tti_dev_goes_by_chunk(const struct tti_dev_env *env)
+{
+	return env->shared->call->by_chunk;
+}
 #endif
 
 #endif

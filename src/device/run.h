@@ -35,7 +35,7 @@ TTI_DEV_FN void tti_dev_begin_order(struct tti_dev_env *env, struct tti_dev_orde
 	order->index = -1;
 	order->data_block = order->round = 0;
 	order->unwatched = 0;
-	if (env->shared->call->by_chunk)
+	if (tti_dev_goes_by_chunk(env))
 		tti_dev_begin_chunks(env, &order->list);
 	if (env->shared->prog->is_memory)
 		tti_dev_begin_memory(env, &order->memory);
@@ -69,7 +69,7 @@ TTI_DEV_FN enum tti_dev_next tti_dev_next_of(struct tti_dev_env *env, struct tti
 	/* Whoever never waits long has to see a stop as well. */
 	if (++order->unwatched % TTI_DEV_UNWATCHED == 0 && tti_dev_tid(&env->world) == 0)
 		tti_dev_look_up(env, -1, 0);
-	if (env->shared->call->by_chunk)
+	if (tti_dev_goes_by_chunk(env))
 		return tti_dev_next_of_chunks(env, &order->list, &order->index, &order->data_block);
 	if (env->shared->prog->is_memory)
 		return tti_dev_next_of_memory(env, &order->memory, &order->index,
@@ -174,32 +174,23 @@ TTI_DEV_FN void tti_dev_put_back(struct tti_dev_env *env)
 		}
 }
 
-/* 0: the call ends early. All orders come to the one place where an operation runs, as a kernel
- * would have its code again at each. */
-TTI_DEV_FN int tti_dev_run_call(struct tti_dev_env *env)
+/* Never RUNS. All orders come to the one place where an operation runs, as a kernel would have its code
+ * again at each. */
+TTI_DEV_FN enum tti_dev_next tti_dev_run_call(struct tti_dev_env *env)
 {
 	struct tti_dev_order order;
-	enum tti_dev_next next;
 
 	tti_dev_begin_order(env, &order);
 	TTI_DEV_ROLLED
 	for (;;) {
-		next = tti_dev_next_of(env, &order);
-		if (next == TTI_DEV_NEXT_OTHER) {
-			tti_dev_put_back(env);
-			tti_dev_barrier(&env->world);
-			if (tti_dev_tid(&env->world) == 0)
-				tti_dev_begin_call(env, env->shared->call + TTI_DEV_CALLS_MAX);
-			tti_dev_keep(env);
-			tti_dev_begin_order(env, &order);
-			continue;
-		}
+		const enum tti_dev_next next = tti_dev_next_of(env, &order);
+
 		if (next != TTI_DEV_NEXT_RUNS)
-			return next == TTI_DEV_NEXT_NONE;
+			return next;
 		env->round = (uint32_t)order.data_block;
 		if (!tti_dev_run_operation(env, order.index, order.data_block))
-			return 0;
-		if (env->shared->call->by_chunk)
+			return TTI_DEV_NEXT_ENDS;
+		if (tti_dev_goes_by_chunk(env))
 			tti_dev_past_chunk(env, &order.list, order.index);
 	}
 }
@@ -217,11 +208,11 @@ TTI_DEV_FN uint32_t tti_dev_asks(const struct tti_dev_shared *shared,
 	return unused < TTI_DEV_ASK_ALWAYS || unused % TTI_DEV_ASK_EVERY == 0;
 }
 
-/* What a block works on. By one thread. */
-TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_launch *launch,
-			      uint32_t block)
+/* Begin a block of `call`; gives the call that runs. By one thread. */
+TTI_DEV_FN const struct tti_dev_call *tti_dev_begin(struct tti_dev_env *env,
+						    const struct tti_dev_launch *launch,
+						    const struct tti_dev_call *call, uint32_t block)
 {
-	const struct tti_dev_call *call = &launch->call[block / launch->nblocks];
 	struct tti_dev_shared *to = env->shared;
 
 	to->block = block % launch->nblocks;
@@ -233,7 +224,7 @@ TTI_DEV_FN void tti_dev_begin(struct tti_dev_env *env, const struct tti_dev_laun
 	to->verdict = TTI_DEV_RUNS;
 	to->shown = 0;
 	to->chosen[0] = to->chosen[1] = to->chosen[2] = 0;
-	tti_dev_begin_call(env, tti_dev_asks(to, call) ? call : call + TTI_DEV_CALLS_MAX);
+	return tti_dev_asks(to, call) ? call : call + TTI_DEV_CALLS_MAX;
 }
 
 /* A block has ended: the last one of its rank says so. By one thread. */
@@ -259,20 +250,28 @@ TTI_DEV_FN void tti_dev_end(struct tti_dev_env *env, const struct tti_dev_call *
 TTI_DEV_FN void tti_dev_run(struct tti_dev_env *env, const struct tti_dev_launch *launch,
 			    uint32_t block)
 {
-	uint32_t result;
+	const struct tti_dev_call *first = &launch->call[block / launch->nblocks], *call = first;
+	enum tti_dev_next next;
 
 	env->gave_up = env->index = env->round = env->turn = 0;
 	if (tti_dev_tid(&env->world) == 0)
-		tti_dev_begin(env, launch, block);
-	tti_dev_keep(env);
-	result = !tti_dev_run_call(env)         ? tti_dev_load_shared(&env->shared->verdict)
-		 : env->shared->prog->is_memory ? TTI_DEV_DIRECT
-						: TTI_DEV_DONE;
-	tti_dev_put_back(env);
-	/* All threads have posted what they had to. */
-	tti_dev_barrier(&env->world);
+		call = tti_dev_begin(env, launch, first, block);
+	TTI_DEV_ROLLED
+	do {
+		if (tti_dev_tid(&env->world) == 0)
+			tti_dev_begin_call(env, call);
+		tti_dev_keep(env);
+		next = tti_dev_run_call(env);
+		tti_dev_put_back(env);
+		/* All threads have posted what they had to. */
+		tti_dev_barrier(&env->world);
+		call = first + TTI_DEV_CALLS_MAX;
+	} while (next == TTI_DEV_NEXT_OTHER);
 	if (tti_dev_tid(&env->world) == 0)
-		tti_dev_end(env, &launch->call[block / launch->nblocks], result);
+		tti_dev_end(env, first,
+			    next == TTI_DEV_NEXT_ENDS ? tti_dev_load_shared(&env->shared->verdict)
+			    : env->shared->prog->is_memory ? TTI_DEV_DIRECT
+							   : TTI_DEV_DONE);
 }
 
 #endif

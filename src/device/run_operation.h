@@ -324,7 +324,7 @@ TTI_DEV_FN void tti_dev_find(struct tti_dev_env *env, const struct tti_dev_act *
 	/* A part of no elements has no place. */
 	if (act->piece.count > 0)
 		tti_dev_find_memory(env, act);
-	own.tag = call->by_chunk ? env->shared->extents[op->chunk].tag : call->tag;
+	own.tag = tti_dev_goes_by_chunk(env) ? env->shared->extents[op->chunk].tag : call->tag;
 	own.nbytes = act->piece.whole * (uint64_t)call->type_size;
 	TTI_DEV_ROLLED
 	for (int32_t i = 0; i < op->nin; i++)
