@@ -157,7 +157,10 @@ enum {
 
 enum {
 	TTI_CUDA_STREAM_NON_BLOCKING = 1,
+	TTI_CUDA_EVENT_SLEEPS = 1, /* who waits for it */
 	TTI_CUDA_EVENT_WITHOUT_TIME = 2,
+
+	TTI_CUDA_WAIT_AT_LEAST = 0, /* numbers go round */
 
 	TTI_CUDA_CAPTURE_NONE = 0,
 	TTI_CUDA_CAPTURE_ACTIVE = 1,
@@ -247,6 +250,9 @@ enum {
 	X(event_destroy, cuEventDestroy_v2, (void *event))                                        \
 	X(event_record, cuEventRecord, (void *event, void *stream))                               \
 	X(event_await, cuStreamWaitEvent, (void *stream, void *event, unsigned flags))            \
+	X(event_wait, cuEventSynchronize, (void *event))                                          \
+	X(wait_value, cuStreamWaitValue32_v2,                                                     \
+	  (void *stream, uint64_t at, uint32_t value, unsigned flags))                            \
 	X(host_function, cuLaunchHostFunc, (void *stream, tti_cuda_host_fn run, void *arg))       \
 	X(capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                           \
 	X(capture_info, cuStreamGetCaptureInfo_v2,                                                \

@@ -114,7 +114,8 @@ tutti_status tti_gpu_event_create(struct tti_gpu *gpu, void **out)
 
 	*out = NULL;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = gpu->driver->call.event_create(out, TTI_CUDA_EVENT_WITHOUT_TIME);
+	rc = gpu->driver->call.event_create(out,
+					    TTI_CUDA_EVENT_WITHOUT_TIME | TTI_CUDA_EVENT_SLEEPS);
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, "cuEventCreate", "making an event");

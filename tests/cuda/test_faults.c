@@ -15,6 +15,7 @@
 #include "engine/host_abi.h"
 #include "gpu/cuda_memory.h"
 #include "gpu/cuda_stream.h"
+#include "gpu/cuda_turn.h"
 #include "util/error.h"
 #include "util/params.h"
 
@@ -110,6 +111,22 @@ static void nothing(void *arg)
 	(void)arg;
 }
 
+static tutti_status take_a_turn(void *stream)
+{
+	struct tti_gpu_turns *turns;
+	tutti_status st;
+	void *event;
+
+	TTI_TRY(tti_gpu_turns_open(stream, &turns));
+	st = tti_gpu_turn_add(turns, &event);
+	if (st == TUTTI_OK) {
+		st = tti_gpu_turn_await(turns, event);
+		tti_gpu_turn_end(turns);
+	}
+	tti_gpu_turns_close(turns);
+	return st;
+}
+
 static tutti_status use_streams(struct things *things)
 {
 	struct tti_dev_launch launch = { .ncalls = 1, .nblocks = 1 };
@@ -128,6 +145,7 @@ static tutti_status use_streams(struct things *things)
 	TTI_TRY(tti_kernels_launch(kernels, gpu, -1, &launch, 1, things->stream));
 	TTI_TRY(tti_gpu_event_record(gpu, things->event, things->stream));
 	TTI_TRY(tti_gpu_event_await(gpu, things->event, things->stream));
+	TTI_TRY(take_a_turn(things->stream));
 	return tti_gpu_stream_wait(gpu, things->stream);
 }
 

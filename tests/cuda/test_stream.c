@@ -12,6 +12,7 @@
 
 #include "gpu/cuda_memory.h"
 #include "gpu/cuda_stream.h"
+#include "gpu/cuda_turn.h"
 #include "util/clock.h"
 #include "util/error.h"
 
@@ -114,6 +115,56 @@ static void what_is_not_done_yet_is_told(void **state)
 	tti_gpu_stream_destroy(gpu, stream);
 }
 
+/* -- Turns ------------------------------------------------------------------------- */
+
+/* The host reads and writes at its turns what the stream has by then. Two streams whose turns wait for
+ * each other go on, too. */
+static void the_host_has_turns_in_a_stream(void **state)
+{
+	struct tti_gpu_turns *turns[2];
+	uint8_t byte, seen[3] = { 0 };
+	void *stream[2], *event[2][2];
+	uint64_t at;
+
+	(void)state;
+	assert_int_equal(tti_gpu_alloc(gpu, 4, &at), TUTTI_OK);
+	assert_int_equal(tti_gpu_zero(gpu, at, 4), TUTTI_OK);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tti_gpu_stream_create(gpu, false, &stream[i]), TUTTI_OK);
+		assert_int_equal(tti_gpu_turns_open(stream[i], &turns[i]), TUTTI_OK);
+		for (int turn = 0; turn < 2; turn++) {
+			assert_int_equal(tti_gpu_turn_add(turns[i], &event[i][turn]), TUTTI_OK);
+			if (i == 0)
+				assert_int_equal(tti_gpu_copy(gpu, at + 1 + (unsigned)turn,
+							      at + (unsigned)turn, 1, stream[i]),
+						 TUTTI_OK);
+		}
+	}
+	assert_int_equal(tti_gpu_turn_await(turns[0], event[0][0]), TUTTI_OK);
+	assert_int_equal(tti_gpu_turn_await(turns[1], event[1][0]), TUTTI_OK);
+	tti_gpu_turn_end(turns[1]);
+	assert_int_equal(tti_gpu_turn_await(turns[1], event[1][1]), TUTTI_OK);
+	byte = 7;
+	assert_int_equal(tti_gpu_write(gpu, at, &byte, 1), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_query(gpu, stream[0]), TUTTI_AGAIN);
+	tti_gpu_turn_end(turns[0]);
+	assert_int_equal(tti_gpu_turn_await(turns[0], event[0][1]), TUTTI_OK);
+	assert_int_equal(tti_gpu_read(gpu, seen, at, 3), TUTTI_OK);
+	assert_true(seen[0] == 7 && seen[1] == 7 && seen[2] == 0);
+	byte = 9;
+	assert_int_equal(tti_gpu_write(gpu, at + 1, &byte, 1), TUTTI_OK);
+	for (int i = 0; i < 2; i++)
+		tti_gpu_turn_end(turns[i]);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tti_gpu_stream_wait(gpu, stream[i]), TUTTI_OK);
+		tti_gpu_turns_close(turns[i]);
+		tti_gpu_stream_destroy(gpu, stream[i]);
+	}
+	assert_int_equal(tti_gpu_read(gpu, seen, at, 3), TUTTI_OK);
+	assert_true(seen[2] == 9);
+	tti_gpu_free(gpu, at);
+}
+
 /* -- Captures ---------------------------------------------------------------------- */
 
 static struct {
@@ -147,7 +198,8 @@ static void memory_is_made_while_a_stream_is_captured(void **state)
 {
 	struct tti_gpu_capture capture, again;
 	struct tti_gpu_memory *memory;
-	void *stream, *graph, *exec, *host;
+	struct tti_gpu_turns *turns;
+	void *stream, *graph, *exec, *host, *event;
 	atomic_int calls = 0, ends = 0;
 	uint64_t at, host_at;
 	tutti_status status;
@@ -176,6 +228,9 @@ static void memory_is_made_while_a_stream_is_captured(void **state)
 		assert_int_equal(status, TUTTI_OK);
 	assert_int_equal(tti_gpu_capture(gpu, stream, &again), TUTTI_OK);
 	assert_true(again.is_active && again.id == capture.id);
+	assert_int_equal(tti_gpu_turns_open(stream, &turns), TUTTI_OK);
+	assert_int_equal(tti_gpu_turn_add(turns, &event), TUTTI_EUNSUPPORTED);
+	tti_gpu_turns_close(turns);
 	assert_int_equal(graphs.end(stream, &graph), 0);
 	assert_int_equal(graphs.instantiate(&exec, graph, 0), 0);
 	assert_int_equal(atomic_load(&calls), 0);
@@ -203,6 +258,7 @@ int main(void)
 		cmocka_unit_test(copies_are_in_the_order_of_their_stream),
 		cmocka_unit_test(a_stream_of_another_device_is_refused),
 		cmocka_unit_test(what_is_not_done_yet_is_told),
+		cmocka_unit_test(the_host_has_turns_in_a_stream),
 		cmocka_unit_test(memory_is_made_while_a_stream_is_captured),
 	};
 
