@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams of CUDA. Kernels of ranks with devices are launched in them by Tutti itself. For all else
+/* Streams of CUDA. Where communicators have devices the streams are Tutti's own business. Else
  * cudaLaunchHostFunc() of the CUDA runtime that the process has says when the turn of Tutti's work
  * has come. In Tutti's own runtime that function does the work. In others one
  * thread may call the functions of all streams, so the function only notes the turn, and the stream
@@ -55,18 +55,6 @@ static int push(void *queue, tutti_queue_fn fn, void *arg)
 	return pushed.is_made ? 0 : pushed.error;
 }
 
-/* The queue is the stream itself. What the host does there is for a runtime whose host functions may
- * wait for each other: Tutti's. */
-static int push_beside_kernels(void *queue, tutti_queue_fn fn, void *arg)
-{
-	const int error = tti_nccl_launch()((cudaStream_t)queue, fn, arg);
-
-	if (error)
-		tti_nccl_thread()->trouble =
-			(struct tti_nccl_trouble){ "cudaLaunchHostFunc", error, false };
-	return error;
-}
-
 static void release(void *queue)
 {
 	const struct tti_nccl_stream *stream = queue;
@@ -114,7 +102,6 @@ static ncclResult_t create(ncclComm_t comm, cudaStream_t stream, struct tti_nccl
 	if (comm->has_kernels) {
 		queue = stream;
 		ops.cuda = 1;
-		ops.push = tti_nccl_can_hold() ? push_beside_kernels : NULL;
 	} else if (tti_nccl_has_gpus()) {
 		ops.release = release;
 		result = tti_nccl_counter_take(comm, &entry->counter);

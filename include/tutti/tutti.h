@@ -164,8 +164,11 @@ typedef void (*tutti_stream_release_fn)(void *queue);
  * functions and events of CUDA tell. An error is found later, by tutti_comm_get_async_error(). While
  * the stream is captured the call becomes part of the graph, which may be launched any number of
  * times, by all ranks alike, as long as the communicator exists; while a graph runs, no other call
- * may be made on its communicators. push and release are then for all else: calls of ranks
- * without a device, tutti_stream_call(), events of Tutti. push may be NULL: these are
+ * may be made on its communicators.
+ *
+ * All else is done by a thread of the stream's own, while the stream waits by cuStreamWaitValue32():
+ * calls of ranks without a device, windows, tutti_stream_call(), events of Tutti. push and release
+ * are not called. A graph cannot repeat such work: while the stream is captured it is
  * TUTTI_EUNSUPPORTED. */
 typedef struct tutti_stream_ops {
 	size_t size; /* sizeof(tutti_stream_ops) */

@@ -147,8 +147,10 @@ static tutti_status run(struct tutti_persistent *persistent, struct tti_comm *co
 static tutti_status run_queued(struct tti_stream_item *item)
 {
 	struct tutti_persistent *persistent = (struct tutti_persistent *)item;
-	const tutti_status st = run(persistent, persistent->comm, persistent->seqno);
+	tutti_status st;
 
+	tti_stream_item_check(item, persistent->comm);
+	st = run(persistent, persistent->comm, persistent->seqno);
 	atomic_store(&persistent->running, false);
 	/* The persistent call may be gone by now. */
 	return st;

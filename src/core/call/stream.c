@@ -5,52 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/call/group.h"
+#include "core/call/stream_impl.h"
+#include "core/comm_error.h"
 #include "core/device/flight.h"
-#include "core/handle.h"
 #include "engine/wait.h"
-#include "util/error.h"
+#include "gpu/cuda_turn.h"
 #include "util/fork.h"
 #include "util/interrupt.h"
 #include "util/mem.h"
 #include "util/thread.h"
 
-struct failure {
-	tutti_status status; /* TUTTI_OK: there was none */
-	char text[TTI_ERROR_TEXT];
-};
-
-/* Under the stream's lock. */
-struct outcome {
-	struct failure first;  /* of all work */
-	struct failure untold; /* since the last function ran */
-	/* Calls of ranks with devices in a stream of CUDA, and those that are over: their
-	 * communicators have noticed that. */
-	uint64_t nlaunched, nlanded;
-};
-
-/* This memory is kept when a stream is destroyed (KEEP), so large parts are allocated beside it. */
-struct tutti_stream {
-	struct tti_freed freed;
-	_Atomic int is_destroyed;
-	int pid;     /* of the process that made it */
-	void *queue; /* the program's, with what it can do; push is NULL: there is none */
-	tutti_stream_push_fn push;
-	tutti_stream_release_fn release;
-	pthread_t thread; /* see has_thread() */
-	pthread_mutex_t lock;
-	pthread_cond_t ready, done; /* for the thread, and for threads that wait for queued work */
-	struct tti_stream_item *first, **end; /* what the thread may run */
-	int nqueued;  /* not done yet, wherever it is                                    */
-	int nwaiting; /* threads that wait for queued work, and keep the stream */
-	bool closing;
-	bool is_cuda; /* the queue is a stream of CUDA */
-	struct tti_awaited *awaited;
-	struct outcome *outcome;
-};
-
-/* The stream whose function of tutti_stream_call() this thread runs; NULL: none. */
-static _Thread_local const struct tutti_stream *calling;
+_Thread_local const struct tutti_stream *tti_stream_calling;
 
 static struct tti_freed_list freed_streams;
 
@@ -61,7 +26,7 @@ static struct tti_freed_list freed_streams;
 static tutti_status check_alive(const struct tutti_stream *stream)
 {
 	TTI_TRY(tti_fork_check("stream", stream, stream->pid));
-	if (atomic_load(&stream->is_destroyed) && calling != stream)
+	if (atomic_load(&stream->is_destroyed) && tti_stream_calling != stream)
 		return tti_fail(TUTTI_EUSAGE, "stream %p was destroyed: it can be used no more",
 				(const void *)stream);
 	return TUTTI_OK;
@@ -79,7 +44,7 @@ tutti_status tti_stream_check(tutti_stream_t stream)
 
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream)
 {
-	if (atomic_load(&stream->is_destroyed) && calling != stream)
+	if (atomic_load(&stream->is_destroyed) && tti_stream_calling != stream)
 		return NULL;
 	atomic_fetch_add(&stream->awaited->users, 1);
 	return stream->awaited;
@@ -110,12 +75,18 @@ static bool fill(struct tutti_stream *stream)
 {
 	stream->awaited = awaited_create(stream);
 	stream->outcome = tti_zalloc(sizeof(*stream->outcome));
+	if (stream->outcome)
+		pthread_mutex_init(&stream->outcome->order, NULL);
 	return stream->awaited && stream->outcome;
 }
 
 static void empty(struct tutti_stream *stream)
 {
 	tti_awaited_drop(stream->awaited);
+	if (stream->outcome) {
+		pthread_mutex_destroy(&stream->outcome->order);
+		tti_gpu_turns_close(stream->outcome->turns);
+	}
 	tti_free(stream->outcome);
 	stream->awaited = NULL;
 	stream->outcome = NULL;
@@ -134,12 +105,12 @@ static void put_away(struct tutti_stream *stream)
 
 bool tti_stream_is_calling(void)
 {
-	return calling;
+	return tti_stream_calling;
 }
 
 bool tti_stream_is_calling_of(const struct tti_awaited *awaited)
 {
-	return calling && calling->awaited == awaited;
+	return tti_stream_calling && tti_stream_calling->awaited == awaited;
 }
 
 tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited, const char *what)
@@ -154,13 +125,7 @@ tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited, const
 
 /* -- Running -------------------------------------------------------------------- */
 
-/* Without a thread, those of the program's queue run the work. */
-static bool has_thread(const struct tutti_stream *stream)
-{
-	return stream->release || (!stream->push && !stream->is_cuda);
-}
-
-static void note(struct failure *failure, tutti_status status)
+static void note(struct tti_stream_failure *failure, tutti_status status)
 {
 	if (status >= 0 || failure->status != TUTTI_OK)
 		return;
@@ -225,15 +190,36 @@ static void await_launched(struct tutti_stream *stream, const struct tti_stream_
 	end_waiting(stream);
 }
 
+static void await_turn(struct tutti_stream *stream, struct tti_stream_item *item)
+{
+	item->reached = tti_gpu_turn_await(stream->outcome->turns, item->turn);
+	if (item->reached == TUTTI_OK)
+		return;
+	pthread_mutex_lock(&stream->lock);
+	note(&stream->outcome->first, item->reached);
+	note(&stream->outcome->untold, item->reached);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+void tti_stream_item_check(const struct tti_stream_item *item, struct tti_comm *comm)
+{
+	if (item->reached != TUTTI_OK)
+		tti_comm_notify_failure(comm, TUTTI_EPEER, comm->rank, tti_error_text());
+}
+
 /* Run the work that is due. Takes the lock and keeps it: once it is released the stream may end. */
 static void run_item(struct tutti_stream *stream, struct tti_stream_item *item)
 {
 	const bool is_awaited = item->is_awaited;
 	tutti_status st;
 
+	if (stream->is_cuda)
+		await_turn(stream, item);
 	await_launched(stream, item);
 	st = item->run(item);
-	if (stream->release)
+	if (stream->is_cuda)
+		tti_gpu_turn_end(stream->outcome->turns);
+	else if (stream->release)
 		stream->release(stream->queue);
 	pthread_mutex_lock(&stream->lock);
 	note(&stream->outcome->first, st);
@@ -297,6 +283,42 @@ static tutti_status refuse(struct tutti_stream *stream, int error)
 		(void *)stream, error);
 }
 
+static tutti_status start_thread(struct tutti_stream *stream)
+{
+	const tutti_status st =
+		tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
+
+	stream->has_thread = st == TUTTI_OK;
+	return st;
+}
+
+/* Most streams of CUDA are for kernels alone. Under `order`. */
+static tutti_status begin_turns(struct tutti_stream *stream)
+{
+	if (!stream->outcome->turns)
+		TTI_TRY(tti_gpu_turns_open(stream->queue, &stream->outcome->turns));
+	return stream->has_thread ? TUTTI_OK : start_thread(stream);
+}
+
+static tutti_status push_turn(struct tutti_stream *stream, struct tti_stream_item *item)
+{
+	tutti_status st;
+
+	pthread_mutex_lock(&stream->outcome->order);
+	st = begin_turns(stream);
+	if (st == TUTTI_OK)
+		st = tti_gpu_turn_add(stream->outcome->turns, &item->turn);
+	if (st == TUTTI_OK) {
+		pthread_mutex_lock(&stream->lock);
+		item->nlaunched = stream->outcome->nlaunched;
+		stream->nqueued++;
+		append(stream, item);
+		pthread_mutex_unlock(&stream->lock);
+	}
+	pthread_mutex_unlock(&stream->outcome->order);
+	return st;
+}
+
 tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
 			     tutti_status (*run)(struct tti_stream_item *item))
 {
@@ -304,16 +326,13 @@ tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item
 	int error;
 
 	TTI_TRY(check_alive(stream));
-	push = stream->push;
-	if (stream->is_cuda && !push)
-		return tti_fail(TUTTI_EUNSUPPORTED,
-				"a stream of CUDA without a push() takes calls of ranks with "
-				"devices alone: set ops.push for what the host does in it, or use "
-				"functions and events of CUDA");
 	item->stream = stream;
 	item->run = run;
+	item->reached = TUTTI_OK;
+	if (stream->is_cuda)
+		return push_turn(stream, item);
+	push = stream->push;
 	pthread_mutex_lock(&stream->lock);
-	item->nlaunched = stream->outcome->nlaunched;
 	stream->nqueued++;
 	if (!push)
 		append(stream, item);
@@ -429,8 +448,8 @@ static tutti_status start(const tutti_stream_ops *ops, void *queue, tutti_stream
 
 	if (!stream)
 		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
-	if (has_thread(stream))
-		st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
+	if (!stream->is_cuda && (stream->release || !stream->push))
+		st = start_thread(stream);
 	if (st == TUTTI_OK)
 		*out = stream;
 	else
@@ -479,7 +498,7 @@ tutti_status tutti_stream_wrap(tutti_stream_t *out, const tutti_stream_ops *ops,
 /* The stream's error as this thread's. Under its lock. */
 static tutti_status first_error(const struct tutti_stream *stream)
 {
-	const struct failure *first = &stream->outcome->first;
+	const struct tti_stream_failure *first = &stream->outcome->first;
 
 	if (first->status == TUTTI_OK)
 		return TUTTI_OK;
@@ -502,7 +521,7 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	stream->closing = true;
 	pthread_cond_signal(&stream->ready);
 	end_waiting(stream);
-	if (has_thread(stream))
+	if (stream->has_thread)
 		pthread_join(stream->thread, NULL);
 	pthread_mutex_lock(&stream->awaited->lock);
 	stream->awaited->stream = NULL;
@@ -549,52 +568,4 @@ tutti_status tutti_stream_add_waiters(tutti_stream_t stream, int change)
 	TTI_TRY(tti_stream_check(stream));
 	atomic_fetch_add(&stream->awaited->now, change);
 	return TUTTI_OK;
-}
-
-struct call {
-	struct tti_stream_item item;
-	tutti_stream_fn fn;
-	void *arg;
-};
-
-/* An error is returned once. */
-static tutti_status run_call(struct tti_stream_item *item)
-{
-	struct call *call = (struct call *)item;
-	struct failure *untold = &item->stream->outcome->untold;
-	const struct tutti_stream *before = calling;
-	tutti_status status;
-
-	pthread_mutex_lock(&item->stream->lock);
-	status = untold->status;
-	tti_error_set(status == TUTTI_OK ? NULL : untold->text);
-	untold->status = TUTTI_OK;
-	pthread_mutex_unlock(&item->stream->lock);
-	calling = item->stream;
-	call->fn(status, call->arg);
-	calling = before;
-	tti_free(call);
-	return TUTTI_OK;
-}
-
-tutti_status tutti_stream_call(tutti_stream_t stream, tutti_stream_fn fn, void *arg)
-{
-	struct call *call;
-	tutti_status st;
-
-	TTI_TRY(tti_stream_check(stream));
-	if (!fn)
-		return tti_fail(TUTTI_EINVAL, "tutti_stream_call(): fn is NULL");
-	if (tti_group_is_open())
-		return tti_group_remember(
-			tti_fail(TUTTI_EUSAGE, "tutti_stream_call() inside a group, whose calls "
-					       "are queued at its end: end it first"));
-	call = tti_alloc(sizeof(*call));
-	if (!call)
-		return tti_fail(TUTTI_ENOMEM, "tutti_stream_call(): out of memory");
-	*call = (struct call){ .fn = fn, .arg = arg };
-	st = tti_stream_push(stream, &call->item, run_call);
-	if (st != TUTTI_OK)
-		tti_free(call);
-	return st;
 }

@@ -24,6 +24,10 @@ struct tti_stream_item {
 	tutti_status (*run)(struct tti_stream_item *item);
 	bool is_awaited;    /* threads may wait for this item, and not for items behind it */
 	uint64_t nlaunched; /* kernels in the stream before it */
+	/* Of a stream of CUDA: where it waits for the work. reached: an error if the device has failed,
+	 * so that what the stream did before the work is not there. */
+	void *turn;
+	tutti_status reached;
 };
 
 /* Append work: `run` is called once, in order, and may free the item. The first error that work
@@ -31,6 +35,9 @@ struct tti_stream_item {
  * takes no more. */
 TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
 					   tutti_status (*run)(struct tti_stream_item *item));
+/* Before work on a communicator: it is lost if the stream's device has failed, as the work would take
+ * for data what is none. */
+void tti_stream_item_check(const struct tti_stream_item *item, struct tti_comm *comm);
 /* Whether work can be pushed. TUTTI_EINVAL: the stream is NULL. TUTTI_EUSAGE: it was destroyed, or
  * belongs to the parent process. */
 TUTTI_CHECKED tutti_status tti_stream_check(tutti_stream_t stream);

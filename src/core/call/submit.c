@@ -119,8 +119,11 @@ static struct batch *make_batch(const struct tti_queued_call *calls, size_t ncal
 static tutti_status run_batch(struct tti_stream_item *item)
 {
 	struct batch *batch = (struct batch *)item;
-	const tutti_status st = tti_batch_run(batch->items, batch->n);
+	tutti_status st;
 
+	for (int i = 0; i < batch->n; i++)
+		tti_stream_item_check(item, batch->items[i].comm);
+	st = tti_batch_run(batch->items, batch->n);
 	free_batch(batch);
 	return st;
 }

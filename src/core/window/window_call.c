@@ -259,8 +259,14 @@ static tutti_status run_queued(struct tti_stream_item *item)
 {
 	struct queued *const queued = (struct queued *)item;
 	struct work *const work = &queued->work;
-	const tutti_status st = enter_and_run(work, true);
+	struct tti_comm *const comm = tti_window_find(work->window);
+	tutti_status st;
 
+	if (comm) {
+		tti_stream_item_check(item, comm);
+		tti_handle_leave(work->window->handle);
+	}
+	st = enter_and_run(work, true);
 	count_queued(work->window, false);
 	tti_free(queued);
 	return st;

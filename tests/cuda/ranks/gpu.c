@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,28 +73,12 @@ void gpu_free(struct gpu_buffer *buffer)
 
 /* -- Streams ------------------------------------------------------------------------------ */
 
-/* Any device of the driver can put a function into any stream. */
-static struct tti_gpu *some_gpu;
-static pthread_once_t some_gpu_once = PTHREAD_ONCE_INIT;
-
-static void open_some_gpu(void)
-{
-	must(tti_gpu_open(0, &some_gpu));
-}
-
-static int push(void *queue, tutti_queue_fn fn, void *arg)
-{
-	(void)pthread_once(&some_gpu_once, open_some_gpu);
-	return tti_gpu_call(some_gpu, fn, arg, queue) == TUTTI_OK ? 0 : 1;
-}
-
 void gpu_stream_open(struct gpu_stream *out, const struct gpu_buffer *buffer)
 {
 	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
 
 	out->gpu = buffer->gpu;
 	ops.cuda = 1;
-	ops.push = push;
 	must(tti_gpu_stream_create(out->gpu, false, &out->cuda));
 	must(tutti_stream_wrap(&out->tutti, &ops, out->cuda));
 }
