@@ -279,7 +279,8 @@ void tti_dispatcher_take(struct tti_boot *carrier, int from, const struct tti_ma
 	else if (!closed && mail->kind != TTI_MAIL_ASK && mail->kind != TTI_MAIL_CLOSED)
 		keep(dispatcher, from, mail, nbytes);
 	pthread_mutex_unlock(&dispatcher->lock);
-	if (closed && (mail->kind == TTI_MAIL_ASK || mail->kind == TTI_MAIL_FAILURE))
+	if (closed && (mail->kind == TTI_MAIL_ASK || mail->kind == TTI_MAIL_FAILURE ||
+		       mail->kind == TTI_MAIL_REQUEST))
 		say_closed(carrier, from, mail->context);
 }
 

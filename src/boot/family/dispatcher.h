@@ -36,6 +36,8 @@ enum tti_mail_kind {
 	TTI_MAIL_WHERE,     /* callers.h: are you in this call?                   */
 	TTI_MAIL_THERE,     /* ... tti_caller_answer                              */
 	TTI_MAIL_CLASH,     /* ... neither of two calls can end                   */
+	TTI_MAIL_REQUEST,   /* requests.h: do this                                */
+	TTI_MAIL_REPLY,     /* ... what came of it                                */
 	TTI_MAIL_KINDS,
 };
 
