@@ -6,6 +6,8 @@
 #include "core/call/group.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/device.h"
+#include "core/device/heap.h"
 #include "core/handle.h"
 #include "core/handoff/handoff.h"
 #include "core/prepare/prepared.h"
@@ -236,12 +238,15 @@ static bool take(struct tti_comm *comm, const struct tutti_reg *reg)
 	return found;
 }
 
-static tutti_status allocate(size_t size, void **out)
+/* Of the rank's device, if it has one. */
+static tutti_status allocate(const struct tti_comm *comm, size_t size, void **out)
 {
 	tutti_status st;
 
 	if (size == 0)
 		return tti_fail(TUTTI_EINVAL, "tutti_mem_alloc() of 0 bytes");
+	if (comm && comm->device)
+		return tti_device_heap_alloc(comm->device->gpu, size, out);
 	st = tti_heap_alloc(size, out);
 	return st == TUTTI_OK
 		       ? st
@@ -254,14 +259,14 @@ tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t handle)
 
 	TTI_TRY(tti_handle_check_out(handle, out, "a pointer"));
 	if (!handle)
-		return allocate(size, out);
+		return allocate(NULL, size, out);
 	TTI_TRY(enter(handle, "tutti_mem_alloc", &comm));
-	return tti_handle_end(handle, comm, allocate(size, out));
+	return tti_handle_end(handle, comm, allocate(comm, size, out));
 }
 
 static tutti_status release(void *ptr)
 {
-	if (tti_heap_free(ptr) == TUTTI_OK)
+	if (tti_device_heap_free(ptr) || tti_heap_free(ptr) == TUTTI_OK)
 		return TUTTI_OK;
 	return tti_fail(TUTTI_EINVAL,
 			"tutti_mem_free(): %p is not the beginning of memory that "
