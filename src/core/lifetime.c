@@ -10,6 +10,7 @@
 #include "core/call/timeout.h"
 #include "core/device/facts.h"
 #include "core/device/flight.h"
+#include "core/device/lend.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/init/agree.h"
@@ -114,6 +115,7 @@ void tti_comm_free(struct tti_comm *comm)
 	if (comm->has_init_thread)
 		pthread_join(comm->init_thread, NULL);
 	tti_channels_release(comm);
+	tti_lending_end(comm);
 	/* A root's watch goes on while there are children, and answers that the root is closed. */
 	atomic_store(&comm->state, TTI_COMM_ZOMBIE);
 	if (root != comm || atomic_load(&comm->users) == 1)

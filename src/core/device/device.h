@@ -39,6 +39,7 @@ struct tti_flights;
 struct tti_gpu;
 struct tti_kernels;
 struct tti_gpu_memory;
+struct tti_lending;
 struct tti_peer_info;
 struct tti_strbuf;
 
@@ -148,6 +149,9 @@ struct tti_device {
 	bool has_proxy;                /* some peer is connected by PINNED */
 
 	struct tti_flights *flights; /* calls that were launched (flight.h); NULL: none yet */
+	struct tti_lending *lending; /* memory that peers reach (lend.h); NULL: none do */
+	uint64_t
+		told_at; /* struct tti_dev_buffers[nblocks][n]: what kernels are told; 0: not yet */
 
 	/* memory.c */
 	TTI_VEC(struct tti_device_program *) programs;

@@ -9,6 +9,7 @@
 #include "coll/files/algo_files.h"
 #include "core/comm.h"
 #include "core/device/device.h"
+#include "core/device/lend.h"
 #include "core/family/child.h"
 #include "core/init/agree.h"
 #include "core/init/nics.h"
@@ -523,6 +524,7 @@ static tutti_status run(struct setup *setup, const char *names, bool is_child)
 	name_transports(comm);
 	TTI_TRY(start_engine(comm));
 	TTI_TRY(start_watch(comm));
+	TTI_TRY(tti_lending_begin(comm));
 	mark(setup, "engine", tti_now_ns());
 	atomic_store_explicit(&comm->state, TTI_COMM_READY, memory_order_release);
 	report(setup);

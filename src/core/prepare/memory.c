@@ -23,12 +23,6 @@
 #define ASK_ALWAYS 16
 #define ASK_EVERY  8
 
-/* Memory that was registered. */
-struct tutti_reg {
-	void *memory;
-	size_t nbytes;
-};
-
 /* -- Calls on it --------------------------------------------------------------- */
 
 void tti_memory_init(struct tti_comm *comm)

@@ -13,6 +13,12 @@ struct tti_comm;
 struct tti_args;
 struct tti_prepared;
 
+/* Memory that was registered. */
+struct tutti_reg {
+	void *memory;
+	size_t nbytes;
+};
+
 struct tti_memory {
 	struct tti_port *port;            /* by which memory is shared, NULL: none */
 	bool reaches_all;                 /* all other ranks are on it              */
