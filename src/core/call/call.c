@@ -251,8 +251,11 @@ static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 		st = start_in_memory(run);
 	else
 		st = start_plain(run, &run->job);
-	if (st == TUTTI_OK)
+	if (st == TUTTI_OK) {
+		if (tti_flight_of(&run->job))
+			tti_flight_prefer_memory(&run->job, args, call);
 		return TUTTI_OK;
+	}
 	return run->is_apart ? settle(comm, args, 1, &run->job, st)
 			     : tti_call_finish(comm, args, 1, &run->job, st);
 }

@@ -114,6 +114,13 @@ static void look(struct tti_flight *flight, struct tti_job *job, bool has_ended)
 	flight->examined_ns = now;
 }
 
+static void land_well(struct tti_job *job, enum tti_dev_result result)
+{
+	job->status = TUTTI_OK;
+	job->program.is_memory = result == TTI_DEV_DIRECT;
+	job->program.begins = false;
+}
+
 static bool poll_flight(struct tti_job *job)
 {
 	struct tti_flight *flight = job->self;
@@ -127,7 +134,7 @@ static bool poll_flight(struct tti_job *job)
 	if (has_ended && result == TTI_DEV_STOPPED)
 		job->status = TUTTI_EABORTED;
 	else if (has_ended && (!flight->has_messages || tti_proxy_is_done(&flight->proxy)))
-		job->status = TUTTI_OK;
+		land_well(job, result);
 	else if (moved)
 		job->waits_since_ns = 0;
 	else
@@ -219,6 +226,14 @@ static tutti_status take(struct tti_comm *comm, struct tti_flight **out)
 	return TUTTI_OK;
 }
 
+static void drop_part(struct tti_device *device, struct tti_flight_part *part)
+{
+	if (part->program)
+		tti_device_program_drop(device, part->program);
+	if (part->extents)
+		tti_device_room_put(device, part->extents);
+}
+
 /* It holds nothing any more, but for memory that the next one uses. */
 static void put(struct tti_flight *flight)
 {
@@ -227,10 +242,9 @@ static void put(struct tti_flight *flight)
 					 .messages = flight->messages,
 					 .nmessages = flight->nmessages };
 
-	if (flight->program)
-		tti_device_program_drop(device, flight->program);
-	if (flight->extents)
-		tti_device_room_put(device, flight->extents);
+	drop_part(device, &flight->main);
+	drop_part(device, &flight->fallback);
+	tti_free(flight->peers);
 	for (int i = 0; i < flight->shown.nargs; i++)
 		tti_args_drop(&flight->shown.args[i]);
 	tti_free(flight->shown.args);
@@ -246,6 +260,7 @@ void tti_flight_release(struct tti_flight *flight)
 		tti_args_drop(&flight->shown.args[i]);
 	tti_free(flight->shown.args);
 	tti_free(flight->messages);
+	tti_free(flight->peers);
 	tti_free(flight);
 }
 
@@ -267,14 +282,13 @@ void tti_flights_reap(struct tti_flights *flights)
 
 /* Chunks that have lengths of their own, where the kernel reads them; *longest is the most elements
  * of a block. */
-static tutti_status set_extents(struct tti_flight *flight, const struct tti_layout *layout,
-				size_t nchunks, size_t *longest)
+static tutti_status set_extents(struct tti_device *device, struct tti_flight_part *part,
+				const struct tti_layout *layout, size_t nchunks, size_t *longest)
 {
-	struct tti_device *device = flight->comm->device;
 	struct tti_dev_extent *extents;
 
-	TTI_TRY(tti_device_room_take(device, nchunks * sizeof(*extents), true, &flight->extents));
-	extents = flight->extents->host;
+	TTI_TRY(tti_device_room_take(device, nchunks * sizeof(*extents), true, &part->extents));
+	extents = part->extents->host;
 	for (size_t i = 0; i < nchunks; i++) {
 		const struct tti_extent *at = &layout->extents[i];
 
@@ -286,14 +300,14 @@ static tutti_status set_extents(struct tti_flight *flight, const struct tti_layo
 		if (at->slice > *longest)
 			*longest = at->slice;
 	}
-	flight->call.extents = flight->extents->host_at;
+	part->call.extents = part->extents->host_at;
 	return TUTTI_OK;
 }
 
-static tutti_status set_layout(struct tti_flight *flight, const struct tti_layout *layout,
-			       size_t nchunks, size_t slice_bytes)
+static tutti_status set_layout(struct tti_device *device, struct tti_flight_part *part,
+			       const struct tti_layout *layout, size_t nchunks, size_t slice_bytes)
 {
-	struct tti_dev_call *call = &flight->call;
+	struct tti_dev_call *call = &part->call;
 	const size_t most = layout->chunk_count ? layout->chunk_count : 1;
 	size_t slice = slice_bytes / layout->type_size;
 
@@ -304,7 +318,7 @@ static tutti_status set_layout(struct tti_flight *flight, const struct tti_layou
 						    ? (layout->chunk_count + slice - 1) / slice
 						    : 1);
 	if (layout->extents)
-		TTI_TRY(set_extents(flight, layout, nchunks, &slice));
+		TTI_TRY(set_extents(device, part, layout, nchunks, &slice));
 	call->slice = slice;
 	call->by_chunk = layout->by_chunk;
 	call->input = (uintptr_t)layout->input;
@@ -321,29 +335,27 @@ static tutti_status set_layout(struct tti_flight *flight, const struct tti_layou
 
 /* The one element of a pre-multiplied sum: as it is now, or, where the kernel reaches it, as it is when
  * the kernel begins. */
-static tutti_status set_scalar(struct tti_flight *flight, const struct tti_operator *custom)
+static tutti_status set_scalar(struct tti_gpu *gpu, const struct tti_operator *custom,
+			       struct tti_dev_call *call)
 {
 	const size_t size = tutti_type_size(custom->type);
-	struct tti_gpu *gpu = flight->comm->device->gpu;
 	struct tti_gpu_pointer at = { .kind = TTI_GPU_PAGEABLE };
 
-	flight->call.has_scalar = 1;
+	call->has_scalar = 1;
 	if (custom->later)
 		TTI_TRY(tti_gpu_pointer(gpu, custom->later, &at));
 	if (at.kind == TTI_GPU_PAGEABLE) {
-		memcpy(flight->call.scalar, custom->later ? custom->later : custom->scalars.bytes,
-		       size);
+		memcpy(call->scalar, custom->later ? custom->later : custom->scalars.bytes, size);
 		return TUTTI_OK;
 	}
 	TTI_TRY(tti_gpu_buffer(gpu, custom->later, size, "the scalar of an operator", &at));
-	flight->call.scalar_at = at.at;
+	call->scalar_at = at.at;
 	return TUTTI_OK;
 }
 
-static tutti_status set_operator(struct tti_flight *flight, const struct tti_args *args)
+static tutti_status set_operator(struct tti_flight *flight, struct tti_dev_call *call,
+				 const struct tti_args *args)
 {
-	struct tti_dev_call *call = &flight->call;
-
 	flight->type = -1;
 	call->type = TUTTI_UINT8;
 	if (!args || !tti_collective_takes_op(args->coll))
@@ -355,7 +367,7 @@ static tutti_status set_operator(struct tti_flight *flight, const struct tti_arg
 	if (!args->custom)
 		return TUTTI_OK;
 	call->op = TUTTI_SUM;
-	return set_scalar(flight, args->custom);
+	return set_scalar(flight->comm->device->gpu, args->custom, call);
 }
 
 /* Short messages go as words: if all ranks have lanes for them, which all know. */
@@ -368,24 +380,28 @@ static bool goes_by_words(const struct tti_comm *comm, const struct tti_dev_call
 		       (uint64_t)shape->nblocks * shape->word_bytes;
 }
 
-static tutti_status fill(struct tti_flight *flight, const struct tti_compiled *compiled,
-			 const struct tti_layout *layout, const struct tti_args *args,
-			 size_t slice_bytes)
+tutti_status tti_flight_fill(struct tti_flight *flight, struct tti_flight_part *part,
+			     struct tti_executable *executable, const struct tti_layout *layout,
+			     const struct tti_args *args, size_t slice_bytes, uint64_t tag)
 {
-	const struct tti_dev_program *flat = flight->program->flat;
+	const struct tti_compiled *compiled = tti_executable_compiled(executable);
 	struct tti_device *device = flight->comm->device;
-	struct tti_dev_call *call = &flight->call;
+	struct tti_dev_call *call = &part->call;
+	const struct tti_dev_program *flat;
 	uint64_t slice_of_call;
 
-	TTI_TRY(set_layout(flight, layout, (size_t)compiled->nchunks, slice_bytes));
-	TTI_TRY(set_operator(flight, args));
+	TTI_TRY(tti_device_program(device, executable, compiled, &part->program));
+	TTI_TRY(set_layout(device, part, layout, (size_t)compiled->nchunks, slice_bytes));
+	TTI_TRY(set_operator(flight, call, args));
+	flat = part->program->flat;
 	slice_of_call = call->slice * (uint64_t)call->type_size;
-	call->program = flight->program->at;
+	call->program = part->program->at;
 	call->done = device->flights->words->host_at;
 	call->done_value = flight->number;
 	call->window = tti_dev_window(flat);
 	call->part_bytes = tti_dev_part_bytes(slice_of_call, device->shape.nblocks);
-	call->words = goes_by_words(flight->comm, call);
+	call->words = !flat->is_memory && goes_by_words(flight->comm, call);
+	call->tag = tag;
 	return tti_device_scratch(device,
 				  tti_dev_scratch_bytes(flat, slice_of_call, device->shape.nblocks),
 				  &call->scratch);
@@ -395,29 +411,33 @@ tutti_status tti_flight_start(struct tti_comm *comm, struct tti_job *job,
 			      struct tti_executable *executable, const struct tti_layout *layout,
 			      const struct tti_args *args, size_t slice_bytes, uint64_t tag)
 {
-	const struct tti_compiled *compiled = tti_executable_compiled(executable);
 	struct tti_flight *flight = NULL;
 	tutti_status st;
 
 	TTI_TRY(take(comm, &flight));
-	st = tti_device_program(comm->device, executable, compiled, &flight->program);
-	if (st == TUTTI_OK)
-		st = fill(flight, compiled, layout, args, slice_bytes);
+	st = tti_flight_fill(flight, &flight->main, executable, layout, args, slice_bytes, tag);
 	if (st != TUTTI_OK) {
 		put(flight);
 		return st;
 	}
-	flight->call.tag = tag;
 	tti_job_polled(job, &comm->engine, poll_flight, flight);
-	if (compiled->nopers == 0)
+	if (tti_executable_compiled(executable)->nopers == 0)
 		job->status = TUTTI_OK; /* nothing is to be done */
 	return TUTTI_OK;
 }
 
+int tti_flight_peers(const struct tti_flight *flight, const int32_t **out)
+{
+	*out = flight->peers ? flight->peers : flight->main.program->peers;
+	return flight->peers ? flight->npeers : flight->main.program->npeers;
+}
+
 bool tti_flight_has_lanes(const struct tti_flight *flight)
 {
-	return tti_device_is_connected(flight->comm->device, flight->program->peers,
-				       flight->program->npeers);
+	const int32_t *peers;
+	const int npeers = tti_flight_peers(flight, &peers);
+
+	return tti_device_is_connected(flight->comm->device, peers, npeers);
 }
 
 /* -- Messages for the proxy ------------------------------------------------------------ */
@@ -437,7 +457,7 @@ static tutti_status need_messages(struct tti_flight *flight, int32_t n)
 
 tutti_status tti_flight_set_proxy(struct tti_flight *flight)
 {
-	const struct tti_dev_program *flat = flight->program->flat;
+	const struct tti_dev_program *flat = flight->main.program->flat;
 	const int32_t *lane_of = (const void *)((const char *)flat + flat->lane_of);
 	struct tti_device *device = flight->comm->device;
 	const struct tti_dev_extent *extents = NULL;
@@ -446,9 +466,9 @@ tutti_status tti_flight_set_proxy(struct tti_flight *flight)
 	if (!device->has_proxy)
 		return TUTTI_OK;
 	TTI_TRY(need_messages(flight, flat->nqueues));
-	if (flight->call.by_chunk)
-		extents = flight->extents->host;
-	tti_proxy_count(flat, extents, flight->call.nrounds, flight->messages);
+	if (flight->main.call.by_chunk)
+		extents = flight->main.extents->host;
+	tti_proxy_count(flat, extents, flight->main.call.nrounds, flight->messages);
 	tti_proxy_begin(&flight->proxy, &flight->comm->engine, device->shape.nblocks);
 	for (int32_t i = 0; i < flat->nqueues; i++) {
 		const bool is_send = lane_of[i] & 1;

@@ -37,6 +37,7 @@
 struct tti_args;
 struct tti_comm;
 struct tti_executable;
+struct tti_prepared;
 
 /* A call as it is numbered: what ranks that ask are told, and its end needs. */
 struct tti_flight_call {
@@ -68,15 +69,28 @@ struct tti_landing {
 	enum tti_landing_kind kind;
 };
 
+/* A program with its layout, as the kernel runs it. */
+struct tti_flight_part {
+	struct tti_dev_call call; /* what the kernel is told */
+	struct tti_device_program *program;
+	struct tti_device_room *extents; /* NULL: none */
+};
+
+struct tti_lent;
+
 struct tti_flight {
 	struct tti_flight *next; /* of those that are free, or over */
 	struct tti_comm *comm;
-	struct tti_dev_call call; /* what the kernel is told */
-	int type;                 /* of the kernel; -1: nothing is reduced */
-	struct tti_device_program *program;
-	struct tti_device_room *extents; /* NULL: none */
-	uint64_t number;                 /* that the kernel writes at its end */
-	bool is_launched;                /* so the kernel ends, or the device has failed */
+	struct tti_flight_part main;
+	/* Of a memory program: what runs if the buffers of some rank are not reached; else its
+	 * program is NULL. */
+	struct tti_flight_part fallback;
+	const struct tti_lent *lent[2]; /* where its buffers lie; NULL: nobody touches that one */
+	int32_t *peers;                 /* [npeers]: of both programs; NULL: of the only one */
+	int npeers;
+	int type;         /* of the kernel; -1: nothing is reduced */
+	uint64_t number;  /* that the kernel writes at its end */
+	bool is_launched; /* so the kernel ends, or the device has failed */
 	bool is_captured;
 	bool has_messages; /* for the proxy */
 	bool is_called;    /* its stream has the host function that says that it begins */
@@ -131,6 +145,21 @@ TUTTI_CHECKED tutti_status tti_flight_start(struct tti_comm *comm, struct tti_jo
 					    const struct tti_layout *layout,
 					    const struct tti_args *args, size_t slice_bytes,
 					    uint64_t tag);
+/* What peers touch of the buffers of a call; no bytes: nothing. */
+struct tti_flight_buffers {
+	uint64_t input, output;
+	size_t input_bytes, output_bytes;
+};
+
+/* Before the flight of a job is launched: it goes by the memory program of its call, if there is one
+ * and the buffers of all ranks are reached, and only else by the program that was started. An error
+ * is the job's. */
+void tti_flight_prefer_memory(struct tti_job *job, const struct tti_args *args,
+			      const struct tti_prepared *prepared);
+
+/* Whom it talks to; how many those are. */
+int tti_flight_peers(const struct tti_flight *flight, const int32_t **out);
+
 /* The flight of a job; NULL: the engine runs it. */
 struct tti_flight *tti_flight_of(const struct tti_job *job);
 
@@ -186,6 +215,12 @@ TUTTI_CHECKED tutti_status tti_device_check_host(const struct tti_comm *comm, co
 
 /* -- Between the files of flights ------------------------------------------------- */
 
+/* Fill in a part of a flight, whose program is on the device (direct.c). */
+TUTTI_CHECKED tutti_status tti_flight_fill(struct tti_flight *flight, struct tti_flight_part *part,
+					   struct tti_executable *executable,
+					   const struct tti_layout *layout,
+					   const struct tti_args *args, size_t slice_bytes,
+					   uint64_t tag);
 /* What all flights share, but for the thread. */
 TUTTI_CHECKED tutti_status tti_flights_make(struct tti_device *device);
 /* Free one that nobody uses. */

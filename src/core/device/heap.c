@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "core/device/lend.h"
 #include "gpu/cuda_memory.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -55,8 +56,10 @@ bool tti_device_heap_free(void *memory)
 	pthread_mutex_unlock(&heap.lock);
 	if (!found)
 		return false;
-	if (found->pid == getpid())
+	if (found->pid == getpid()) {
+		tti_lending_take_back_everywhere(found->memory->at, found->memory->nbytes);
 		tti_gpu_memory_free(found->memory);
+	}
 	tti_free(found);
 	return true;
 }

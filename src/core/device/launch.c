@@ -3,6 +3,7 @@
 
 #include "core/comm.h"
 #include "core/device/flight.h"
+#include "core/device/lend.h"
 #include "device/kernels.h"
 #include "gpu/cuda_stream.h"
 #include "util/error.h"
@@ -46,12 +47,9 @@ static void connect(struct tti_job *const *jobs, const struct tti_args *const *a
 				tti_fail(TUTTI_ENOMEM, "lanes of %d calls: out of memory", n);
 			continue;
 		}
-		needs[nneeds++] = (struct tti_device_need){
-			.comm = flight->comm,
-			.args = args[i],
-			.peers = flight->program->peers,
-			.npeers = flight->program->npeers,
-		};
+		needs[nneeds] = (struct tti_device_need){ .comm = flight->comm, .args = args[i] };
+		needs[nneeds].npeers = tti_flight_peers(flight, &needs[nneeds].peers);
+		nneeds++;
 	}
 	if (nneeds > 0)
 		tti_device_connect(needs, nneeds);
@@ -169,20 +167,39 @@ static tutti_status find_stream(struct tti_flight *flight, const struct tti_flig
 	return TUTTI_OK;
 }
 
+/* A graph may run it at any time. */
+static void note_capture(struct tti_flight *flight)
+{
+	flight->is_captured = true;
+	flight->main.program->is_captured = true;
+	flight->main.call.done = 0;
+	if (flight->fallback.program)
+		flight->fallback.program->is_captured = true;
+	for (int i = 0; i < 2; i++)
+		if (flight->lent[i])
+			tti_lent_capture(flight->comm, flight->lent[i]);
+}
+
+static uint32_t noperands_of(const struct tti_flight *flight)
+{
+	const uint32_t main = (uint32_t)flight->main.program->flat->noperands;
+	const uint32_t other =
+		flight->fallback.program ? (uint32_t)flight->fallback.program->flat->noperands : 0;
+
+	return main > other ? main : other;
+}
+
 /* Before the kernel. `given`: a stream of the program, whose flights wait for others. */
 static tutti_status get_ready(struct tti_flight *flight, const struct tti_gpu_capture *capture,
 			      const struct tti_flight_stream *given, void *stream)
 {
 	struct tti_device *device = device_of(flight);
 
-	flight->call.lanes = device->lanes_at;
-	flight->call.control = device->control_at;
-	flight->call.state = device->state_at;
-	if (capture->is_active) {
-		flight->is_captured = true;
-		flight->program->is_captured = true;
-		flight->call.done = 0;
-	}
+	flight->main.call.lanes = flight->fallback.call.lanes = device->lanes_at;
+	flight->main.call.control = device->control_at;
+	flight->main.call.state = device->state_at;
+	if (capture->is_active)
+		note_capture(flight);
 	if (!given)
 		return TUTTI_OK;
 	TTI_TRY(come_after(device->flights, device->gpu, capture, stream));
@@ -209,10 +226,11 @@ static tutti_status launch_all(struct batch *batch, int n)
 	TTI_TRY(find_stream(first, given, &capture, &stream));
 	for (int i = 0; i < n; i++) {
 		struct tti_flight *flight = tti_flight_of(batch->job[i]);
-		const uint32_t noperands = (uint32_t)flight->program->flat->noperands;
+		const uint32_t noperands = noperands_of(flight);
 
 		TTI_TRY(get_ready(flight, &capture, given, stream));
-		batch->launch.call[i] = flight->call;
+		batch->launch.call[i] = flight->main.call;
+		batch->launch.call[TTI_DEV_CALLS_MAX + i] = flight->fallback.call;
 		if (noperands > batch->launch.noperands)
 			batch->launch.noperands = noperands;
 	}

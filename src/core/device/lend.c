@@ -332,6 +332,71 @@ void tti_lent_capture(struct tti_comm *comm, const struct tti_lent *lent)
 	pthread_mutex_unlock(&lending->lock);
 }
 
+/* -- Taking back ---------------------------------------------------------------------------- */
+
+/* Whether any of it is registered still, or in use by a graph. */
+static bool is_used(struct tti_comm *comm, const struct lent *lent)
+{
+	bool found = lent->base.is_captured ||
+		     tti_device_heap_overlaps(lent->base.base, lent->base.nbytes);
+
+	pthread_mutex_lock(&comm->lock);
+	for (size_t i = 0; i < comm->memory.regs.n && !found; i++) {
+		const struct tutti_reg *reg = comm->memory.regs.at[i];
+
+		found = (uintptr_t)reg->memory < lent->base.base + lent->base.nbytes &&
+			lent->base.base < (uintptr_t)reg->memory + reg->nbytes;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return found;
+}
+
+static void take_back(struct tti_lending *lending, uint64_t memory, size_t nbytes)
+{
+	size_t kept = 0;
+
+	pthread_mutex_lock(&lending->lock);
+	for (size_t i = 0; i < lending->lent.n; i++) {
+		struct lent *lent = lending->lent.at[i];
+
+		if (memory < lent->base.base + lent->base.nbytes &&
+		    lent->base.base < memory + nbytes && !is_used(lending->comm, lent))
+			free_lent(lending, lent, 0);
+		else
+			lending->lent.at[kept++] = lent;
+	}
+	lending->lent.n = kept;
+	pthread_mutex_unlock(&lending->lock);
+}
+
+void tti_lending_take_back(struct tti_comm *comm, const void *memory, size_t nbytes)
+{
+	if (comm->device && comm->device->lending)
+		take_back(comm->device->lending, (uintptr_t)memory, nbytes);
+}
+
+void tti_lending_take_back_everywhere(uint64_t memory, size_t nbytes)
+{
+	pthread_mutex_lock(&all.lock);
+	for (struct tti_lending *lending = all.first; lending; lending = lending->next)
+		take_back(lending, memory, nbytes);
+	pthread_mutex_unlock(&all.lock);
+}
+
+size_t tti_lending_count(struct tti_comm *comm)
+{
+	struct tti_lending *lending = comm->device ? comm->device->lending : NULL;
+	size_t n = 0;
+
+	if (!lending)
+		return 0;
+	pthread_mutex_lock(&lending->lock);
+	for (size_t i = 0; i < lending->lent.n; i++)
+		n += lending->lent.at[i]->is_reached;
+	pthread_mutex_unlock(&lending->lock);
+	return n;
+}
+
 /* -- The communicator ----------------------------------------------------------------------- */
 
 tutti_status tti_lending_begin(struct tti_comm *comm)

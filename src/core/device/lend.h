@@ -50,4 +50,14 @@ TUTTI_CHECKED tutti_status tti_lend(struct tti_comm *comm, uint64_t buffer, size
 /* A graph has it. */
 void tti_lent_capture(struct tti_comm *comm, const struct tti_lent *lent);
 
+/* Take back what lies in these bytes and is not registered otherwise; no call uses it any more. Any
+ * thread. */
+void tti_lending_take_back(struct tti_comm *comm, const void *memory, size_t nbytes);
+
+/* The same for all communicators of the process. */
+void tti_lending_take_back_everywhere(uint64_t memory, size_t nbytes);
+
+/* How many allocations are lent now. Any thread. */
+size_t tti_lending_count(struct tti_comm *comm);
+
 #endif

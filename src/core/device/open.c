@@ -83,6 +83,7 @@ void tti_device_free(struct tti_device *device)
 	tti_device_free_memory(device);
 	if (device->gpu) {
 		tti_gpu_free(device->gpu, device->lanes_at);
+		tti_gpu_free(device->gpu, device->told_at);
 		tti_gpu_free(device->gpu, device->state_at);
 		tti_gpu_pinned_free(device->gpu, device->control);
 		tti_gpu_stream_destroy(device->gpu, device->stream);

@@ -6,8 +6,9 @@
 #include "core/call/group.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
-#include "core/device/device.h"
+#include "core/device/flight.h"
 #include "core/device/heap.h"
+#include "core/device/lend.h"
 #include "core/handle.h"
 #include "core/handoff/handoff.h"
 #include "core/prepare/prepared.h"
@@ -53,8 +54,10 @@ void tti_memory_release(struct tti_comm *comm)
 
 bool tti_memory_may_serve(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
 {
-	if (!comm->memory.reaches_all || comm->devices ||
-	    (nbytes == 0 && args->coll != TUTTI_BARRIER))
+	const bool reaches_all =
+		comm->devices ? comm->devices->all_mapped && comm->n > 1 : comm->memory.reaches_all;
+
+	if (!reaches_all || (nbytes == 0 && args->coll != TUTTI_BARRIER))
 		return false;
 	return args->algo || (nbytes > 0 && nbytes >= tti_params()->registered_least);
 }
@@ -131,27 +134,50 @@ static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
 }
 
-/* The part of a buffer that other ranks touch; false: they cannot reach it in the way of this
- * call. */
-static bool describe_buffer(const struct tti_comm *comm, const struct tti_args *args,
-			    const struct tti_prepared *call, bool is_send,
-			    struct tti_memory_buffer *out)
+/* The part of a buffer that other ranks touch, in bytes. */
+static struct tti_range touched(const struct tti_comm *comm, const struct tti_args *args,
+				bool is_send)
 {
 	const struct tti_collective *what = tti_collective_get(args->coll);
-	const char *data = is_send ? args->send : args->recv;
 	const size_t size = tutti_type_size(args->type);
-	struct tti_port *port = comm->memory.port;
 	struct tti_range range;
 
 	tti_args_range(comm, args, is_send, &range);
 	/* Others do not touch rows of the rank's own, unless all ranks do a part of each
 	 * (programs.c). An empty buffer may be NULL. */
-	if (((is_send ? what->input : what->output) == TTI_HOLDER_OWNER &&
-	     args->coll != TUTTI_REDUCE_SCATTER_V) ||
-	    range.count == 0)
+	if ((is_send ? what->input : what->output) == TTI_HOLDER_OWNER &&
+	    args->coll != TUTTI_REDUCE_SCATTER_V)
+		range.count = 0;
+	range.first *= size;
+	range.count *= size;
+	return range;
+}
+
+void tti_memory_touched(const struct tti_comm *comm, const struct tti_args *args,
+			struct tti_flight_buffers *out)
+{
+	const struct tti_range sent = touched(comm, args, true), got = touched(comm, args, false);
+
+	*out = (struct tti_flight_buffers){ .input = (uintptr_t)args->send + sent.first,
+					    .output = (uintptr_t)args->recv + got.first,
+					    .input_bytes = sent.count,
+					    .output_bytes = got.count };
+}
+
+/* The same, and where it lies; false: they cannot reach it in the way of this
+ * call. */
+static bool describe_buffer(const struct tti_comm *comm, const struct tti_args *args,
+			    const struct tti_prepared *call, bool is_send,
+			    struct tti_memory_buffer *out)
+{
+	const char *data = is_send ? args->send : args->recv;
+	struct tti_port *port = comm->memory.port;
+	const struct tti_range range = touched(comm, args, is_send);
+
+	if (range.count == 0)
 		return true;
-	out->before = range.first * size;
-	out->nbytes = range.count * size;
+	out->before = range.first;
+	out->nbytes = range.count;
 	return port->transport->memory->name(port, data + out->before, out->nbytes, &out->name) &&
 	       (out->name.reach == TTI_REACH_MAPPED ? call->maps : call->copies);
 }
@@ -304,7 +330,7 @@ static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg
 	reg = put(comm, ptr, size);
 	if (!reg)
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): out of memory");
-	/* Of a device, and no peer reads it in place. */
+	/* What a device has is lent when a call comes to it (lend.h). */
 	if (port && !comm->device && port->transport->memory->add(port, ptr, size) != TUTTI_OK) {
 		(void)take(comm, reg);
 		tti_free(reg);
@@ -336,6 +362,7 @@ static tutti_status drop(struct tti_comm *comm, tutti_reg_t reg)
 				(void *)reg);
 	if (port && !comm->device)
 		st = port->transport->memory->drop(port, reg->memory, reg->nbytes);
+	tti_lending_take_back(comm, reg->memory, reg->nbytes);
 	tti_free(reg);
 	return st == TUTTI_OK ? st : tti_fail(st, "tutti_deregister(): %s", tti_error_text());
 }

@@ -49,6 +49,11 @@ TUTTI_CHECKED tutti_status tti_memory_offer(const struct tti_comm *comm, unsigne
 					    const void *data, size_t nbytes,
 					    struct tti_memory_name *out);
 
+/* What other ranks touch of the buffers of a call that a device runs by a memory program. */
+struct tti_flight_buffers;
+void tti_memory_touched(const struct tti_comm *comm, const struct tti_args *args,
+			struct tti_flight_buffers *out);
+
 /* Describe a call to the engine, but for its fallback; buffers are counted from where those of
  * the call begin. */
 void tti_memory_describe(const struct tti_comm *comm, const struct tti_args *args,

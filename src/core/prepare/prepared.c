@@ -201,6 +201,8 @@ static tutti_status prepare_memory(struct tti_comm *comm, struct tti_program_nee
 				   struct tti_prepared *call)
 {
 	TTI_TRY(find_in_memory(comm, need, TTI_REACH_MAPPED, call, &call->maps));
+	if (comm->devices)
+		return TUTTI_OK;
 	if (comm->memory.port->plain == TTI_REACH_COPIED)
 		TTI_TRY(find_in_memory(comm, need, TTI_REACH_COPIED, call, &call->copies));
 	if (call->memory && asks_for_copies(comm))

@@ -2,8 +2,9 @@
 /* Every collective on devices: ranks that share a GPU, that have one each, and that have none, in one
  * communicator; memory of the GPU that the host cannot touch. Every byte is held against the serial
  * result.
- *   TEST_CASE   this case alone of each world
- *   TEST_WORLD  this world alone */
+ *   TEST_CASE        this case alone of each world
+ *   TEST_WORLD       this world alone
+ *   TEST_REGISTERED  all ranks register their memory */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,9 @@
 
 #include <cmocka.h>
 
+#include "core/device/lend.h"
 #include "gpu.h"
+#include "ranks.h"
 #include "support/calls.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
@@ -66,14 +69,25 @@ static bool is_chosen(const char *variable, int number)
 	return !only || atoi(only) == number;
 }
 
+static bool is_all_mapped(const struct place *place)
+{
+	for (int rank = 0; rank < place->n; rank++)
+		if (place->devices[rank] < 0)
+			return false;
+	return place->n > 1;
+}
+
 static void make_all(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	const struct place *place = arg;
 	struct caller caller = { .comm = comm, .rank = rank, .n = n };
 	struct gpu_buffer buffer;
+	tutti_reg_t reg = NULL;
 	int number = 0;
 
 	gpu_alloc(&buffer, place->devices[rank], (size_t)16 * (LARGE + 200) * 4 * RANKS);
+	if (getenv("TEST_REGISTERED"))
+		CHECK(tutti_register(comm, buffer.memory, buffer.nbytes, &reg) == TUTTI_OK);
 	caller.memory = buffer.view;
 	caller.shift = buffer.memory - buffer.view;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
@@ -93,7 +107,11 @@ static void make_all(tutti_comm_t comm, int rank, int n, void *arg)
 			if (result == CALL_LOST)
 				goto out;
 		}
+	if (getenv("TEST_REGISTERED") && !getenv("TEST_CASE") && is_all_mapped(place))
+		CHECK(tti_lending_count(ranks_inside(comm)) == 1);
 out:
+	CHECK(tutti_deregister(comm, reg) == TUTTI_OK);
+	CHECK(tti_lending_count(ranks_inside(comm)) == 0);
 	caller_release(&caller);
 	gpu_free(&buffer);
 }

@@ -95,7 +95,7 @@ static void all_that_are_asked_answer(void **state)
 	for (int i = 0; i < 20; i++) {
 		const int rank = i % N, a = (rank + 1) % N, b = (rank + 2) % N;
 		struct tti_errand asked[] = { { .peer = a, .data = { (uint8_t)i } },
-					       { .peer = b, .data = { (uint8_t)(i + 50) } } };
+					      { .peer = b, .data = { (uint8_t)(i + 50) } } };
 
 		tti_requests_ask(requests[rank], asked, 2, 0);
 		check_answer(&asked[0], rank, (uint8_t)i);
