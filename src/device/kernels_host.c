@@ -2,6 +2,8 @@
 /* The kernels of libtutti_kernels_host.so, for the driver on host memory. */
 #include "device/kernels_host.h"
 
+#include <stdatomic.h>
+
 #include "device/abi.h"
 #include "device/families.h"
 #include "device/host_run.h"
@@ -12,6 +14,7 @@
 #define MOST_OF_A_BLOCK ((unsigned)TTI_DEV_THREADS_MAX)
 
 static struct tti_host_driver driver;
+static struct tti_dev_traffic traffic;
 
 /* The launch says which blocks there are: the driver's grid is their number. */
 static int run(void **args, const unsigned grid[3], const unsigned block[3], size_t shared_bytes)
@@ -22,6 +25,7 @@ static int run(void **args, const unsigned grid[3], const unsigned block[3], siz
 		.view = driver.reach,
 		.join = driver.join,
 		.of = driver.self ? driver.self() : 0,
+		.traffic = &traffic,
 	};
 
 	(void)shared_bytes; /* is not of the GPU */
@@ -47,4 +51,11 @@ tti_kernels_host_register(const struct tti_host_driver *given)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !error; i++)
 		error = driver.add(NULL, names[i], run, &nbytes, 1);
 	return error;
+}
+
+__attribute__((visibility("default"))) void tti_kernels_host_traffic(uint64_t *read,
+								     uint64_t *written)
+{
+	*read = atomic_load(&traffic.read);
+	*written = atomic_load(&traffic.written);
 }

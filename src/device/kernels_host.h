@@ -25,9 +25,13 @@ struct tti_host_driver {
 	void (*join)(int self);
 };
 
-/* The one symbol of the library. Registers all kernels, each with one parameter, struct
+/* For the library itself: registers all kernels, each with one parameter, struct
  * tti_dev_launch. 0, or the first error of `add`. */
 #define TTI_KERNELS_HOST_REGISTER "tti_kernels_host_register"
 int tti_kernels_host_register(const struct tti_host_driver *driver);
+
+/* For tests: bytes of user data that kernels of this process have read and written so far. */
+#define TTI_KERNELS_HOST_TRAFFIC "tti_kernels_host_traffic"
+void tti_kernels_host_traffic(uint64_t *read, uint64_t *written);
 
 #endif

@@ -383,7 +383,7 @@ void tti_lending_take_back_everywhere(uint64_t memory, size_t nbytes)
 	pthread_mutex_unlock(&all.lock);
 }
 
-size_t tti_lending_count(struct tti_comm *comm)
+size_t tti_lending_count(const struct tti_comm *comm)
 {
 	struct tti_lending *lending = comm->device ? comm->device->lending : NULL;
 	size_t n = 0;

@@ -58,6 +58,6 @@ void tti_lending_take_back(struct tti_comm *comm, const void *memory, size_t nby
 void tti_lending_take_back_everywhere(uint64_t memory, size_t nbytes);
 
 /* How many allocations are lent now. Any thread. */
-size_t tti_lending_count(struct tti_comm *comm);
+size_t tti_lending_count(const struct tti_comm *comm);
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/comm_error.h"
 #include "core/device/device.h"
 #include "core/device/facts.h"
+#include "core/device/lend.h"
 #include "core/handle.h"
 #include "tutti/inspect.h"
 #include "util/error.h"
@@ -40,6 +41,14 @@ static void add_own(const struct tti_device *device, struct tti_strbuf *out)
 	tti_strbuf_add(out, "\n");
 }
 
+static void add_lent(size_t n, struct tti_strbuf *out)
+{
+	tti_strbuf_addf(out,
+			"kernels read and write registered memory of all ranks where it lies; %zu "
+			"allocation%s of this rank %s lent to the others\n",
+			n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+}
+
 static void add_refused(const struct tti_devices *devices, int n, struct tti_strbuf *out)
 {
 	for (int a = 0; a < n; a++)
@@ -65,6 +74,8 @@ tutti_status tti_devices_show(const struct tti_comm *comm, struct tti_strbuf *ou
 			devices->shape.slot_bytes);
 	if (comm->device)
 		add_own(comm->device, out);
+	if (devices->all_mapped && comm->n > 1)
+		add_lent(tti_lending_count(comm), out);
 	add_refused(devices, comm->n, out);
 	return out->failed ? tti_fail(TUTTI_ENOMEM, "GPUs as text: out of memory") : TUTTI_OK;
 }

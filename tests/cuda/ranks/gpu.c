@@ -60,6 +60,12 @@ void gpu_alloc_pinned(struct gpu_buffer *out, int device, size_t nbytes)
 	out->memory = out->view = host;
 }
 
+void gpu_view(const struct gpu_buffer *of, void *memory, struct gpu_buffer *out)
+{
+	out->memory = memory;
+	out->view = view_of(of->gpu, (uintptr_t)memory);
+}
+
 void gpu_free(struct gpu_buffer *buffer)
 {
 	if (!buffer->gpu)

@@ -27,6 +27,8 @@ void gpu_alloc(struct gpu_buffer *out, int device, size_t nbytes);
 /* Pinned memory of the host, by that device. */
 void gpu_alloc_pinned(struct gpu_buffer *out, int device, size_t nbytes);
 void gpu_free(struct gpu_buffer *buffer);
+/* Where the test reaches other memory of the GPU of a buffer; nothing of *out is to be freed. */
+void gpu_view(const struct gpu_buffer *of, void *memory, struct gpu_buffer *out);
 
 /* A stream of the buffer's device, which is wrapped. */
 struct gpu_stream {
