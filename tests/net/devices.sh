@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Ranks with devices on two hosts: kernels and proxies move data over TCP, by calls and by a graph that is
-# launched again and again, and a death is an error on all others. Devices are those of the driver on
-# host memory, which is guarded.
+# launched again and again, also while a NIC fails, and a death is an error on all others. Devices are those
+# of the driver on host memory, which is guarded.
 set -eu
 cd "$(dirname "$0")"
 . ./common
@@ -38,11 +38,28 @@ is_killed()
 	fails_soon "$name" 20000 "$others" "rank $victim"
 }
 
+# Messages of kernels take the other NIC meanwhile.
+lane_flaps()
+{
+	name="a graph of 2 x 2 ranks, 300 times, while eth1 comes and goes"
+	job_begin "0 0 1 1" "$net_dir/own_host" "$devices" graph 300
+	while [ ! -e "$net_dir/code.0" ]; do
+		link 0 1 down
+		sleep 0.1
+		link 0 1 up
+		sleep 0.1
+	done
+	job_end || die "$name"
+	nothing_left "$name"
+	ok "$name"
+}
+
 net_rails 0 0
 make_own_host
 is_right "calls of 2 x 2 ranks with devices" "0 0 1 1" calls
 [ $(($(rail_bytes 0) + $(rail_bytes 1))) -gt 1000000 ] || die "the data went elsewhere than over the wires"
 is_right "a graph of 2 x 2 ranks with devices, 100 times" "0 0 1 1" graph 100
+lane_flaps
 is_killed "a rank of the other host is killed" 3 "0 1 2"
 is_killed "a rank of this host is killed" 1 "0 2 3"
 set_3="TUTTI_HOST_ID=b"

@@ -192,6 +192,16 @@ struct overview {
 	uint64_t where;
 };
 
+/* A kernel that a graph repeats waits though all of its messages were handed to links. What a link has lost
+ * is sent again by nobody else, and the peer may be the one that this kernel waits for, over others. */
+static void tend_links(struct tti_comm *comm)
+{
+	uint64_t where;
+
+	if (comm->device->has_proxy && tti_flight_waits_for(comm->device, &where) >= 0)
+		tti_engine_progress(&comm->engine);
+}
+
 /* Nothing is in the list. A kernel that waits for long, or has found a mismatch, is one that a graph
  * repeats. Which call that is the host does not know: texts name the last one. */
 static void look_around(struct tti_comm *comm, struct overview *overview)
@@ -203,6 +213,7 @@ static void look_around(struct tti_comm *comm, struct overview *overview)
 
 	if (!tti_sequence_is_idle(comm) || atomic_load(&comm->async_error))
 		return;
+	tend_links(comm);
 	peer = tti_flight_waits_for(comm->device, &where);
 	if (peer < 0) {
 		overview->since_ns = 0;
@@ -260,10 +271,13 @@ static void await_stream(struct tti_comm *comm)
 		pthread_mutex_lock(&flights->lock);
 		return;
 	}
-	tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + PATIENCE_NS);
+	tti_cond_wait_until(&flights->news, &flights->lock,
+			    tti_now_ns() + (flights->has_captured ? OVERVIEW_NS : PATIENCE_NS));
 	if (!flights->first || is_due(flights->first))
 		return;
 	pthread_mutex_unlock(&flights->lock);
+	if (flights->has_captured)
+		tend_links(comm);
 	st = tti_gpu_health(comm->device->gpu);
 	pthread_mutex_lock(&flights->lock);
 	if (st != TUTTI_OK) {
