@@ -16,6 +16,8 @@ struct tti_dev_env {
 	struct tti_dev_world world;
 	struct tti_dev_shared *shared;
 	uint32_t gave_up;
+	uint32_t
+		refused; /* of a memory program: it knows of a rank whose buffers are not reached */
 	uint32_t index, round; /* where it stands */
 	uint32_t turn;         /* of shared->work[] */
 };

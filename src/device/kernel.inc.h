@@ -3,6 +3,7 @@
  * of the interpreter in a namespace of its own, as a compiler would not put a pass that is called by
  * its address where it is called. */
 
+#undef TTI_DEVICE_MEETING_H
 #undef TTI_DEVICE_RUN_H
 #undef TTI_DEVICE_RUN_BY_CHUNK_H
 #undef TTI_DEVICE_RUN_MEMORY_H

@@ -29,106 +29,18 @@
 
 #include "device/run_operation.h"
 
-/* -- Messages -------------------------------------------------------------------------------- */
-
-/* Bytes from where the output of this rank begins to the row of a rank, if each peer is told of its own
- * row alone. */
-TTI_DEV_FN uint64_t tti_dev_row_of(const struct tti_dev_env *env, int32_t rank)
-{
-	const struct tti_dev_call *call = env->shared->call;
-
-	return call->by_row
-		       ? env->shared->extents[rank * call->by_row].to * (uint64_t)call->type_size
-		       : 0;
-}
-
-/* Where a peer reaches a buffer; 0: nobody touches it. */
-TTI_DEV_FN uint64_t tti_dev_reached_at(const struct tti_dev_env *env, uint64_t table, int32_t peer,
-				       uint64_t shift)
-{
-	return table ? TTI_DEV_AT(&env->world, const uint64_t, table)[peer] + shift : 0;
-}
-
-/* A message of a first meeting is one unit. */
-TTI_DEV_FN void tti_dev_tell_buffers(const struct tti_dev_env *env, int32_t peer,
-				     const struct tti_dev_end *out)
-{
-	const struct tti_dev_call *call = env->shared->call;
-	struct tti_dev_unit unit = { { TTI_DEV_UNREACHED, 0 } };
-
-	if (call->inputs != TTI_DEV_UNREACHED) {
-		unit.part[0] = tti_dev_reached_at(env, call->inputs, peer, call->input_shift);
-		unit.part[1] = tti_dev_reached_at(env, call->outputs, peer,
-						  call->output_shift + tti_dev_row_of(env, peer));
-	}
-	tti_dev_put(out, 0, TTI_DEV_UNIT, unit);
-}
-
-/* Whether the peer is reached. */
-TTI_DEV_FN uint32_t tti_dev_hear_buffers(struct tti_dev_env *env, int32_t peer,
-					 const struct tti_dev_end *in)
-{
-	const struct tti_dev_unit unit = tti_dev_take(env, in, 0, TTI_DEV_UNIT);
-	struct tti_dev_buffers *told = tti_dev_told(env, peer);
-
-	told->input = unit.part[0];
-	told->output =
-		unit.part[1] ? unit.part[1] - tti_dev_row_of(env, env->shared->prog->rank) : 0;
-	return unit.part[0] != TTI_DEV_UNREACHED;
-}
-
-/* A NOTIFY or a WAIT; `opens`: of the first meeting. *refused: this thread has heard that a peer is
- * not reached. 0: the call ends. */
-TTI_DEV_FN int tti_dev_run_sync(struct tti_dev_env *env, const struct tti_dev_operation *op,
-				int opens, uint32_t *refused)
-{
-	struct tti_dev_head own;
-	struct tti_dev_end end = { 0, 0, 0 };
-
-	own.tag = env->shared->call->tag;
-	own.nbytes = opens ? sizeof(struct tti_dev_buffers) : 0;
-	TTI_DEV_ROLLED
-	for (int32_t i = 0; i < op->nout; i++) {
-		const int32_t queue = env->shared->queue_of[op->out + i];
-
-		if (!tti_dev_has_lane(env, queue))
-			continue;
-		tti_dev_find_room(env, queue, &own, &end);
-		if (opens && !env->gave_up)
-			tti_dev_tell_buffers(env, env->shared->lane_of[queue] / 2, &end);
-	}
-	TTI_DEV_ROLLED
-	for (int32_t i = 0; i < op->nin; i++) {
-		const int32_t queue = env->shared->queue_of[op->in + i];
-
-		if (!tti_dev_has_lane(env, queue))
-			continue;
-		tti_dev_find_message(env, queue, &own, &end);
-		if (opens && !env->gave_up)
-			*refused |=
-				!tti_dev_hear_buffers(env, env->shared->lane_of[queue] / 2, &end);
-	}
-	/* All threads have written what the peers are told of, and all see what this one has heard
-	 * of. */
-	if (tti_dev_barrier_any(&env->world, env->gave_up))
-		return 0;
-	tti_dev_post(env, op->in, op->nin, op->out, op->nout);
-	return 1;
-}
-
-/* -- Order ----------------------------------------------------------------------------------- */
-
-/* Operations first .. end - 1 are one run: no message is between them. */
+/* Operations first .. end - 1 are one run: no message is between them. One that notifies, or waits, is a
+ * run by itself. */
 struct tti_dev_memory {
 	int32_t first, end;
-	uint32_t has_met, refused;
+	uint32_t has_met;
 };
 
-TTI_DEV_FN void tti_dev_begin_memory(const struct tti_dev_env *env, struct tti_dev_memory *memory)
+TTI_DEV_FN void tti_dev_begin_memory(struct tti_dev_env *env, struct tti_dev_memory *memory)
 {
 	memory->first = memory->end = 0;
 	memory->has_met = 0;
-	memory->refused = env->shared->call->inputs == TTI_DEV_UNREACHED;
+	env->refused = env->shared->call->inputs == TTI_DEV_UNREACHED;
 }
 
 TTI_DEV_FN int32_t tti_dev_end_of_run(const struct tti_dev_env *env, int32_t first)
@@ -137,7 +49,7 @@ TTI_DEV_FN int32_t tti_dev_end_of_run(const struct tti_dev_env *env, int32_t fir
 	int32_t end = first + 1;
 
 	TTI_DEV_ROLLED
-	while (end < env->shared->prog->noperations && !op[end].sync &&
+	while (end < env->shared->prog->noperations && !op[first].sync && !op[end].sync &&
 	       op[end].stage == op[first].stage)
 		end++;
 	return end;
@@ -150,34 +62,23 @@ TTI_DEV_FN uint32_t *tti_dev_unused(const struct tti_dev_shared *shared,
 	return &shared->state->unused[shared->block][call->kind - 1];
 }
 
-/* Send and await messages up to the next run. */
 TTI_DEV_FN enum tti_dev_next tti_dev_begin_run(struct tti_dev_env *env,
 					       struct tti_dev_memory *memory)
 {
 	const struct tti_dev_program *prog = env->shared->prog;
-	int32_t at = memory->end;
 
-	TTI_DEV_ROLLED
-	for (;; at++) {
-		/* All threads of all blocks of all ranks find the same. */
-		if (at == prog->nopening && !memory->has_met) {
-			memory->has_met = 1;
-			if (tti_dev_barrier_any(&env->world, memory->refused))
-				return TTI_DEV_NEXT_OTHER;
-			if (env->shared->call->kind && tti_dev_tid(&env->world) == 0)
-				*tti_dev_unused(env->shared, env->shared->call) = 0;
-		}
-		if (at == prog->noperations)
-			return TTI_DEV_NEXT_NONE;
-		if (!env->shared->operation[at].sync)
-			break;
-		env->index = (uint32_t)at;
-		if (!tti_dev_run_sync(env, &env->shared->operation[at], !memory->has_met,
-				      &memory->refused))
-			return TTI_DEV_NEXT_ENDS;
+	/* All threads of all blocks of all ranks find the same. */
+	if (memory->end == prog->nopening && !memory->has_met) {
+		memory->has_met = 1;
+		if (tti_dev_barrier_any(&env->world, env->refused))
+			return TTI_DEV_NEXT_OTHER;
+		if (env->shared->call->kind && tti_dev_tid(&env->world) == 0)
+			*tti_dev_unused(env->shared, env->shared->call) = 0;
 	}
-	memory->first = at;
-	memory->end = tti_dev_end_of_run(env, at);
+	if (memory->end == prog->noperations)
+		return TTI_DEV_NEXT_NONE;
+	memory->first = memory->end;
+	memory->end = tti_dev_end_of_run(env, memory->first);
 	return TTI_DEV_NEXT_RUNS;
 }
 
@@ -190,7 +91,8 @@ TTI_DEV_FN enum tti_dev_next tti_dev_next_of_memory(struct tti_dev_env *env,
 
 	if (++*index < memory->end)
 		return next;
-	if (*index == 0 || ++*data_block == env->shared->call->nrounds) {
+	if (*index == 0 || env->shared->operation[memory->first].sync ||
+	    ++*data_block == env->shared->call->nrounds) {
 		*data_block = 0;
 		next = tti_dev_begin_run(env, memory);
 	}

@@ -19,6 +19,7 @@
  * Owner: none. Threads: all functions are called by all threads of a block alike. */
 
 #include "device/env.h"
+#include "device/meeting.h"
 #include "device/reduce.h"
 
 /* -- Which data ------------------------------------------------------------------------------ */
@@ -71,14 +72,19 @@ TTI_DEV_FN uint64_t tti_dev_slice_of(uint64_t first, uint64_t end, uint64_t slic
 	return end - first < slice ? end - first : slice;
 }
 
-/* As operands of the engine: src/engine/operand.c. */
-TTI_DEV_FN struct tti_dev_piece tti_dev_piece_at(const struct tti_dev_env *env, int32_t chunk,
+/* As operands of the engine: src/engine/operand.c. A NOTIFY and a WAIT have no data. */
+TTI_DEV_FN struct tti_dev_piece tti_dev_piece_at(const struct tti_dev_env *env,
+						 const struct tti_dev_operation *op,
 						 int32_t data_block)
 {
 	const struct tti_dev_call *call = env->shared->call;
+	const struct tti_dev_piece none = { 0, 0, 0, 0 };
 	const uint64_t at = (uint64_t)data_block;
+	const int32_t chunk = op->chunk;
 	uint64_t row, part, first, end;
 
+	if (op->sync)
+		return none;
 	if (env->shared->extents) {
 		const struct tti_dev_extent *extent = &env->shared->extents[chunk];
 
@@ -282,13 +288,6 @@ TTI_DEV_FN void tti_dev_set_end(const struct tti_dev_env *env, struct tti_dev_en
 	out->peer = -1;
 }
 
-/* What this block was told of the buffers of a peer (run_memory.h). */
-TTI_DEV_FN struct tti_dev_buffers *tti_dev_told(const struct tti_dev_env *env, int32_t peer)
-{
-	return TTI_DEV_AT(&env->world, struct tti_dev_buffers, env->shared->call->told) +
-	       env->shared->block * (uint64_t)env->shared->prog->n + (uint64_t)peer;
-}
-
 /* Say where the sources and results in memory lie: each thread some of those of peers. */
 TTI_DEV_FN void tti_dev_find_memory(struct tti_dev_env *env, const struct tti_dev_act *act)
 {
@@ -319,23 +318,37 @@ TTI_DEV_FN void tti_dev_find(struct tti_dev_env *env, const struct tti_dev_act *
 	const struct tti_dev_operation *op = &act->op;
 	const int32_t *queue_of = env->shared->queue_of;
 	const struct tti_dev_call *call = env->shared->call;
+	const bool opens = op->sync && (int32_t)env->index < env->shared->prog->nopening;
 	struct tti_dev_head own;
 
 	/* A part of no elements has no place. */
 	if (act->piece.count > 0)
 		tti_dev_find_memory(env, act);
 	own.tag = tti_dev_goes_by_chunk(env) ? env->shared->extents[op->chunk].tag : call->tag;
-	own.nbytes = act->piece.whole * (uint64_t)call->type_size;
+	own.nbytes = opens ? sizeof(struct tti_dev_buffers)
+			   : act->piece.whole * (uint64_t)call->type_size;
 	TTI_DEV_ROLLED
-	for (int32_t i = 0; i < op->nin; i++)
-		if (tti_dev_has_lane(env, queue_of[op->in + i]))
-			tti_dev_find_message(env, queue_of[op->in + i], &own,
-					     &tti_dev_sources(env->shared)[i + (i >= act->own)]);
+	for (int32_t i = 0; i < op->nin; i++) {
+		const int32_t queue = queue_of[op->in + i];
+		struct tti_dev_end *src = &tti_dev_sources(env->shared)[i + (i >= act->own)];
+
+		if (!tti_dev_has_lane(env, queue))
+			continue;
+		tti_dev_find_message(env, queue, &own, src);
+		if (opens && !env->gave_up)
+			tti_dev_hear_buffers(env, env->shared->lane_of[queue] / 2, src);
+	}
 	TTI_DEV_ROLLED
-	for (int32_t i = 0; i < op->nout; i++)
-		if (tti_dev_has_lane(env, queue_of[op->out + i]))
-			tti_dev_find_room(env, queue_of[op->out + i], &own,
-					  &tti_dev_results(env->shared)[i]);
+	for (int32_t i = 0; i < op->nout; i++) {
+		const int32_t queue = queue_of[op->out + i];
+		struct tti_dev_end *dst = &tti_dev_results(env->shared)[i];
+
+		if (!tti_dev_has_lane(env, queue))
+			continue;
+		tti_dev_find_room(env, queue, &own, dst);
+		if (opens && !env->gave_up)
+			tti_dev_tell_buffers(env, env->shared->lane_of[queue] / 2, dst);
+	}
 }
 
 /* What is needed past the barrier. */
@@ -446,7 +459,7 @@ TTI_DEV_FN int tti_dev_run_operation(struct tti_dev_env *env, int32_t index, int
 		struct tti_dev_act act;
 
 		act.op = *op;
-		act.piece = tti_dev_piece_at(env, op->chunk, data_block);
+		act.piece = tti_dev_piece_at(env, op, data_block);
 		if (halves > 1)
 			tti_dev_take_half(&act.op, half);
 		else if (op->is_dropped)
