@@ -262,6 +262,7 @@ static void await_stream(struct tti_comm *comm)
 {
 	struct tti_flights *flights = comm->device->flights;
 	struct tti_flight *flight = flights->first->flight;
+	const bool has_captured = flights->has_captured;
 	tutti_status st;
 
 	if (!flight->is_shown) {
@@ -272,11 +273,11 @@ static void await_stream(struct tti_comm *comm)
 		return;
 	}
 	tti_cond_wait_until(&flights->news, &flights->lock,
-			    tti_now_ns() + (flights->has_captured ? OVERVIEW_NS : PATIENCE_NS));
+			    tti_now_ns() + (has_captured ? OVERVIEW_NS : PATIENCE_NS));
 	if (!flights->first || is_due(flights->first))
 		return;
 	pthread_mutex_unlock(&flights->lock);
-	if (flights->has_captured)
+	if (has_captured)
 		tend_links(comm);
 	st = tti_gpu_health(comm->device->gpu);
 	pthread_mutex_lock(&flights->lock);
