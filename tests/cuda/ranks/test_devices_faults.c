@@ -15,6 +15,7 @@
 #include "core/call/args.h"
 #include "engine/held.h"
 #include "engine/host_abi.h"
+#include "gpu.h"
 #include "gpu/cuda.h"
 #include "ranks.h"
 #include "util/fault.h"
@@ -150,6 +151,80 @@ static void ranks_of_two_gpus(void **state)
 	assert_false(live(2, devices));
 }
 
+/* -- Registered memory ------------------------------------------------------------------------- */
+
+#define COUNT 200000
+
+static struct ranks summing;
+static struct gpu_buffer buffers[RANKS_MOST];
+
+/* Whoever is not reached makes all go by slots. */
+static void register_and_sum(tutti_comm_t comm, int rank)
+{
+	const int n = summing.n;
+	uint32_t *view = (uint32_t *)(void *)buffers[rank].view;
+	tutti_reg_t reg = NULL;
+	tutti_status status;
+
+	for (uint32_t i = 0; i < COUNT; i++)
+		view[i] = i + (uint32_t)rank;
+	status = tutti_register(comm, buffers[rank].memory, buffers[rank].nbytes, &reg);
+	if (status == TUTTI_OK)
+		status = tutti_all_reduce(buffers[rank].memory, buffers[rank].memory, COUNT,
+					  TUTTI_UINT32, TUTTI_SUM, comm, NULL);
+	for (uint32_t i = 0; i < COUNT && status == TUTTI_OK; i++)
+		if (view[i] != i * (uint32_t)n + (uint32_t)(n * (n - 1) / 2))
+			abort();
+	connected[rank] = status;
+	if (status != TUTTI_OK && strlen(tutti_last_error(NULL)) == 0)
+		abort();
+	if (tutti_deregister(comm, reg) != TUTTI_OK)
+		abort();
+	/* What fails before the call has its number the others do not hear of. */
+	if (status != TUTTI_OK) {
+		summing.comm[rank] = NULL;
+		(void)tutti_comm_abort(comm);
+	}
+}
+
+/* One of `step` calls that a registration and a sum make fails. */
+static void registered_memory(void **state)
+{
+	static const int devices[] = { 0, 1 };
+	const unsigned step = getenv("TEST_EACH") ? 1 : 3;
+	int nfailed = 0;
+	uint64_t skipped = 0, made;
+
+	(void)state;
+	for (int rank = 0; rank < 2; rank++)
+		gpu_alloc(&buffers[rank], devices[rank], COUNT * sizeof(uint32_t));
+	do {
+		const uint64_t before = host.calls();
+		uint64_t begun;
+
+		ranks_make(&summing, 2, devices, false);
+		/* Lanes are there: calls of those have failed above. */
+		ranks_do(&summing, connect_one);
+		begun = host.calls();
+		host.let_fail(skipped, 1, UNKNOWN);
+		ranks_do(&summing, register_and_sum);
+		host.let_fail(0, 0, 0);
+		made = host.calls() - begun;
+		nfailed += connected[0] != TUTTI_OK || connected[1] != TUTTI_OK;
+		/* A rank that has no error has no reason for one later. */
+		if (connected[0] == TUTTI_OK && connected[1] == TUTTI_OK)
+			ranks_do(&summing, register_and_sum);
+		ranks_end(&summing);
+		assert_true(begun > before);
+		skipped += step;
+	} while (made > skipped - step);
+	print_message("%d sums had an error\n", nfailed);
+	assert_true(nfailed > 0);
+	for (int rank = 0; rank < 2; rank++)
+		gpu_free(&buffers[rank]);
+	assert_nothing_held(skipped);
+}
+
 /* One rank, while allocations fail; whether something failed. */
 static bool live_with(const char *fault)
 {
@@ -195,6 +270,7 @@ int main(void)
 		cmocka_unit_test(one_rank),
 		cmocka_unit_test(two_ranks_of_one_gpu),
 		cmocka_unit_test(ranks_of_two_gpus),
+		cmocka_unit_test(registered_memory),
 		cmocka_unit_test(allocations_of_the_host),
 	};
 
