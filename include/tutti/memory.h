@@ -36,6 +36,12 @@ extern "C" {
  * measured. After a call that failed, other ranks may still write to a buffer of it until their own
  * call has returned.
  *
+ * Where all ranks of a communicator have GPUs that reach each other, the same holds for memory of
+ * GPUs: kernels read and write it where it lies, of the collectives above. It must be registered, or
+ * be of tutti_mem_alloc(), on all ranks, and each buffer must lie in one allocation, of cudaMalloc()
+ * or of cuMemCreate() with a file descriptor. The first call on an allocation lets the other ranks
+ * map it.
+ *
  * Allocating and registering are local: other ranks need not do the same, or at the same time. Each
  * rank tells the others in the call itself what is registered. */
 
@@ -45,10 +51,14 @@ extern "C" {
  * forbid it (ulimit -v, ulimit -f, TUTTI_SHM_HEAP 0) the memory is ordinary: calls work, but no
  * faster.
  *
+ * If `comm` is one on which this rank has a device, it is memory of that GPU instead, which kernels
+ * of the other ranks can address. Nothing that is said here of limits and forks concerns it: a
+ * forked child has no memory of GPUs.
+ *
  * The memory belongs to the process. It stays until tutti_mem_free(), also after the communicator
- * was destroyed. `comm` may be NULL; else a failure becomes its last error. Core dumps leave the
- * memory out. A forked child shares it with its parent, as memory that is MAP_SHARED, unless
- * tutti_mem_copy_on_fork() was called.
+ * was destroyed. `comm` may be NULL, for memory of the host; else a failure becomes its last error.
+ * Core dumps leave the memory out. A forked child shares it with its parent, as memory that is
+ * MAP_SHARED, unless tutti_mem_copy_on_fork() was called.
  *
  * Threads: any. TUTTI_EINVAL: out is NULL, size is 0. TUTTI_ENOMEM: more than TUTTI_SHM_HEAP in
  * all. TUTTI_EUSAGE: `comm` was destroyed before, or the call is made inside a group. */
@@ -80,10 +90,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_copy_on_fork(void *ptr);
  * as long as the communicator. */
 typedef struct tutti_reg *tutti_reg_t;
 
-/* Register memory that the caller already has with a communicator. It helps where all ranks are
- * threads of one process: they read and write the memory in place. Between processes it does not
- * help: there the kernel copies ordinary memory where that is faster than slots (TUTTI_REACH),
- * registered or not. (Memory of tutti_mem_alloc() needs no registering.)
+/* Register memory that the caller already has with a communicator. (Memory of tutti_mem_alloc()
+ * needs no registering.) With memory of GPUs it helps wherever they reach each other. With memory of
+ * the host it helps where all ranks are threads of one process: they read and write the memory in
+ * place. Between processes it does not help: there the kernel copies ordinary memory where that is
+ * faster than slots (TUTTI_REACH), registered or not.
  *
  * The memory must stay until tutti_deregister(), and after a failed call on it until the other
  * ranks' calls have returned, too. TUTTI_EINVAL: ptr or out is NULL, size is 0 or goes past the end
