@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/call/call.h"
 #include "core/call/counts.h"
 #include "core/comm.h"
 #include "core/device/flight.h"
@@ -147,7 +148,7 @@ static tutti_status check_buffer(const struct tti_comm *comm, const struct tti_a
 		return tti_fail(TUTTI_EINVAL,
 				"%s: the %s buffer of %zu bytes goes past the end of memory",
 				call_name(args), which, *nbytes);
-	return comm->device && range.count > 0
+	return tti_call_is_on_device(comm, args) && range.count > 0
 		       ? tti_device_check_buffer(comm->device, call_name(args), which, *begin,
 						 *nbytes)
 		       : TUTTI_OK;
@@ -177,17 +178,8 @@ tutti_status tti_args_find_operator(const struct tti_comm *comm, struct tti_args
 		return TUTTI_OK;
 	if (comm->reproducible)
 		args->op = tutti_op_reproducible(args->op);
-	TTI_TRY(tti_operator_find(&comm->operators, args->op, args->type, call_name(args),
-				  &args->custom));
-	/* Alike on ranks without a device, which would wait for the others. */
-	if (comm->devices && args->custom && args->custom->fn)
-		return tti_fail(TUTTI_EUNSUPPORTED,
-				"%s by an operator of tutti_op_create(), whose function runs on "
-				"the host alone, on a communicator in which %d of %d ranks have "
-				"devices: take an operator of the library, or a communicator "
-				"without devices",
-				call_name(args), comm->devices->ndevices, comm->n);
-	return TUTTI_OK;
+	return tti_operator_find(&comm->operators, args->op, args->type, call_name(args),
+				 &args->custom);
 }
 
 struct tti_args tti_args_take(const struct tti_args *args)

@@ -3,6 +3,7 @@
 
 #include "core/call/args.h"
 #include "core/call/call.h"
+#include "core/call/staged.h"
 #include "core/call/stream.h"
 #include "core/comm_error.h"
 #include "core/device/flight.h"
@@ -30,6 +31,23 @@ static void plan_handoffs(struct tti_call_item *items, int n, bool launches)
 	tti_handoffs_plan(items, n);
 }
 
+static void run_on_host(struct tti_call_item *items, int n, struct tti_call_room *room)
+{
+	for (int i = 0; i < n; i++) {
+		struct tti_call_item *item = &items[i];
+
+		item->staged = NULL;
+		if (item->nnow == 0 || item->status != TUTTI_OK)
+			continue;
+		item->status = tti_staged_open(item->comm, &item->now, &item->staged);
+		if (item->status != TUTTI_OK)
+			item->status = tti_call_fail_alone(item->comm, item->now, item->status);
+	}
+	tti_call_run_all(items, n, room);
+	for (int i = 0; i < n; i++)
+		items[i].status = tti_staged_close(items[i].staged, items[i].status);
+}
+
 /* All items that have something to run now. */
 static void run_now(struct tti_call_item *items, int n, struct tti_call_room *room, bool launches)
 {
@@ -53,7 +71,7 @@ static void run_now(struct tti_call_item *items, int n, struct tti_call_room *ro
 	if (launches)
 		tti_call_launch_all(items, n, room);
 	else
-		tti_call_run_all(items, n, room);
+		run_on_host(items, n, room);
 }
 
 /* The order of the stream of an item's next transfers; SIZE_MAX: a collective is next, or nothing. */

@@ -6,6 +6,7 @@
 #include "boot/watch/watch.h"
 #include "core/call/args.h"
 #include "core/call/roots.h"
+#include "core/call/staged.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/device/flight.h"
@@ -95,7 +96,7 @@ static tutti_status find_program(const struct tti_running_call *run, bool in_mem
 
 bool tti_call_is_on_device(const struct tti_comm *comm, const struct tti_args *args)
 {
-	return comm->device && !args->part_of;
+	return comm->device && !args->part_of && !(args->custom && args->custom->fn);
 }
 
 /* By slots. */
@@ -276,13 +277,27 @@ static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
 	return st;
 }
 
+static tutti_status run_staged(struct tti_comm *comm, const struct tti_args *args,
+			       const struct tti_prepared *call)
+{
+	struct tti_staged *staged;
+	tutti_status st = tti_staged_open(comm, &args, &staged);
+
+	if (st != TUTTI_OK)
+		return tti_call_fail_alone(comm, args, st);
+	st = run_long(comm, args, call);
+	return tti_staged_close(staged, st);
+}
+
 /* As it was prepared. */
 static inline tutti_status run_collective(struct tti_comm *comm, const struct tti_args *args,
 					  struct tti_prepared *call)
 {
 	tutti_status st;
 
-	if (!call->is_short || tti_call_is_on_device(comm, args))
+	if (comm->device && !args->part_of)
+		return run_staged(comm, args, call);
+	if (!call->is_short)
 		return run_long(comm, args, call);
 	/* A kept call has the scalar that was read when it was prepared. */
 	if (args->custom)

@@ -35,6 +35,7 @@ struct tti_call_item {
 	const struct tti_args *now;
 	int nnow;
 	struct tti_running_call *run; /* while it does */
+	struct tti_staged *staged;    /* NULL: its buffers are the program's */
 	/* In a stream of the program: which, who is told, calls that were launched, and what counts
 	 * their end. */
 	struct tti_flight_stream to;
@@ -64,7 +65,8 @@ tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *a
 
 /* -- On devices (core/device) ---------------------------------------------------------- */
 
-/* Whether a call runs in a kernel. What the library calls for itself is in memory of the host. */
+/* Whether a call runs in a kernel. What the library calls for itself is in memory of the host, and
+ * functions of the program run on the host (staged.h). */
 bool tti_call_is_on_device(const struct tti_comm *comm, const struct tti_args *args);
 
 /* As tti_call_run_all(), for ranks with devices, in streams of CUDA of the program (items[i].to): the

@@ -19,6 +19,7 @@ struct tti_queued_call {
 	struct tti_comm *comm;
 	tutti_stream_t stream;
 	struct tti_args args;
+	bool is_launched; /* in its stream of CUDA; see tti_submit_place() */
 };
 
 struct tti_call_group {

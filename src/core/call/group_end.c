@@ -63,14 +63,14 @@ static tutti_status wait_for_inits(void)
 }
 
 /* Streams first: they run while the caller runs its own batch. */
-static tutti_status start_batches(const struct tti_queued_call *calls, size_t n)
+static tutti_status start_batches(struct tti_queued_call *calls, size_t n)
 {
-	tutti_status st = tti_submit_check(calls, n);
+	tutti_status st = tti_submit_place(calls, n);
 	bool has_null = false;
 	size_t nlaunched = 0;
 
 	for (size_t i = 0; i < n; i++)
-		nlaunched += tti_is_launched(&calls[i]);
+		nlaunched += calls[i].is_launched;
 	if (st == TUTTI_OK && nlaunched > 0)
 		st = tti_submit_launches(calls, n);
 	for (size_t i = 0; i < n && st == TUTTI_OK; i++) {
@@ -79,7 +79,7 @@ static tutti_status start_batches(const struct tti_queued_call *calls, size_t n)
 		while (calls[first].stream != calls[i].stream)
 			first++;
 		has_null |= !calls[i].stream;
-		if (first == i && calls[i].stream && !tti_is_launched(&calls[i]))
+		if (first == i && calls[i].stream && !calls[i].is_launched)
 			st = tti_submit_batch(calls, n, calls[i].stream);
 	}
 	if (st == TUTTI_OK && has_null)
@@ -89,7 +89,7 @@ static tutti_status start_batches(const struct tti_queued_call *calls, size_t n)
 
 static tutti_status run_group(void)
 {
-	const struct tti_queued_call *calls = tti_call_group.calls.at;
+	struct tti_queued_call *calls = tti_call_group.calls.at;
 	tutti_status st = check_self_transfers(calls, tti_call_group.calls.n);
 	size_t begun = 0;
 

@@ -221,8 +221,9 @@ static tutti_status queue(struct tutti_persistent *persistent, struct tti_comm *
 	tti_awaited_drop(persistent->awaited);
 	persistent->awaited = tti_stream_awaited(stream);
 	atomic_store(&persistent->running, true);
-	st = comm->device && tti_stream_is_cuda(stream) ? launch(persistent, comm, stream)
-							: push(persistent, comm, stream);
+	st = tti_call_is_on_device(comm, &persistent->args) && tti_stream_is_cuda(stream)
+		     ? launch(persistent, comm, stream)
+		     : push(persistent, comm, stream);
 	if (st == TUTTI_OK)
 		return st;
 	persistent->started = false;

@@ -26,7 +26,7 @@ static char each;
 
 static bool is_in(const struct tti_queued_call *call, tutti_stream_t stream)
 {
-	return stream == EACH ? tti_is_launched(call) : call->stream == stream;
+	return stream == EACH ? call->is_launched : call->stream == stream;
 }
 
 /* The first call of the group that is on the same stream. */
@@ -136,15 +136,18 @@ static void drop_batch(struct batch *batch)
 	free_batch(batch);
 }
 
-bool tti_is_launched(const struct tti_queued_call *call)
+tutti_status tti_submit_place(struct tti_queued_call *calls, size_t ncalls)
 {
-	return call->stream && tti_stream_is_cuda(call->stream) && call->comm->device;
-}
+	bool by_host = false;
 
-tutti_status tti_submit_check(const struct tti_queued_call *calls, size_t ncalls)
-{
 	for (size_t i = 0; i < ncalls; i++)
-		for (size_t k = 0; k < ncalls && tti_is_launched(&calls[i]); k++)
+		by_host |= calls[i].comm->device &&
+			   !tti_call_is_on_device(calls[i].comm, &calls[i].args);
+	for (size_t i = 0; i < ncalls; i++)
+		calls[i].is_launched = !by_host && calls[i].stream && calls[i].comm->device &&
+				       tti_stream_is_cuda(calls[i].stream);
+	for (size_t i = 0; i < ncalls; i++)
+		for (size_t k = 0; k < ncalls && calls[i].is_launched; k++)
 			if (calls[k].stream == calls[i].stream && !calls[k].comm->device)
 				return tti_fail(
 					TUTTI_EUNSUPPORTED,
@@ -236,7 +239,7 @@ static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 }
 
 /* A call whose arguments are right. */
-static tutti_status place(const struct tti_queued_call *call)
+static tutti_status place(struct tti_queued_call *call)
 {
 	struct tti_comm *comm = call->comm;
 	const struct tti_args *args = &call->args;
@@ -250,8 +253,9 @@ static tutti_status place(const struct tti_queued_call *call)
 				comm->rank);
 	if (!call->stream)
 		return run_now(comm, args);
-	return tti_is_launched(call) ? tti_submit_launches(call, 1)
-				     : tti_submit_batch(call, 1, call->stream);
+	TTI_TRY(tti_submit_place(call, 1));
+	return call->is_launched ? tti_submit_launches(call, 1)
+				 : tti_submit_batch(call, 1, call->stream);
 }
 
 /* Sides are copied, as the call may be queued; counts only if the user may free them before it

@@ -15,11 +15,12 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
 TUTTI_CHECKED tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls,
 					    tutti_stream_t stream);
 
-/* Whether a call is launched in its stream of CUDA when the group ends; launches(): those of all
- * streams together, since they are of ranks of one thread, which wait for each other while lanes are
- * made. check(): TUTTI_EUNSUPPORTED: a stream of CUDA has ranks with and without a device. */
-bool tti_is_launched(const struct tti_queued_call *call);
-TUTTI_CHECKED tutti_status tti_submit_check(const struct tti_queued_call *calls, size_t ncalls);
+/* Say of each call whether it is launched in its stream of CUDA. If the host runs a call of a rank with
+ * a device, it runs all of the group, so that their order is that of ranks without one.
+ * TUTTI_EUNSUPPORTED: a stream of CUDA has ranks with and without a device. */
+TUTTI_CHECKED tutti_status tti_submit_place(struct tti_queued_call *calls, size_t ncalls);
+/* Launch those of all streams together, since they are of ranks of one thread, which wait for each
+ * other while lanes are made. */
 TUTTI_CHECKED tutti_status tti_submit_launches(const struct tti_queued_call *calls, size_t ncalls);
 
 static inline bool tti_is_transfer(const struct tti_queued_call *call)

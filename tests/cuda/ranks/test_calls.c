@@ -44,11 +44,8 @@ static struct call draw(int coll, int number, int n)
 	const tutti_type type = (tutti_type)((number + coll) % TUTTI_TYPE_COUNT);
 	const size_t many = op->sends_all || op->gets_all ? (size_t)n : 1;
 	const size_t count = counts[random % 6];
-	int kind = (int)(random >> 8) % NUMBERS_OPS;
+	const int kind = (int)(random >> 8) % NUMBERS_OPS;
 
-	/* Functions of the program do not run on devices. */
-	if (kind == NUMBERS_XOR || kind == NUMBERS_FOLD)
-		kind = TUTTI_SUM;
 	return (struct call){
 		.coll = (tutti_collective)coll,
 		.type = type,

@@ -254,34 +254,16 @@ static void an_abort_ends_what_is_in_flight(void **state)
 	}
 }
 
-/* -- Buffers and operators ----------------------------------------------------------------------- */
-
-static void add(void *inout, const void *in, size_t count, tutti_type type, void *arg)
-{
-	(void)in;
-	(void)inout;
-	(void)count;
-	(void)type;
-	(void)arg;
-}
+/* -- Buffers ----------------------------------------------------------------------- */
 
 static void pass_what_kernels_do_not_reach(struct trouble *trouble, int rank)
 {
 	static char pageable[64];
-	tutti_op op;
 
 	if (trouble->devices[rank] >= 0) {
 		CHECK(tutti_all_reduce(pageable, pageable, 4, TUTTI_INT32, TUTTI_SUM, trouble->comm,
 				       trouble->stream) == TUTTI_EINVAL);
 		says(trouble->comm, "the send buffer of all_reduce");
-	}
-	/* On all ranks: those without a device would wait. */
-	if (CHECK_OK(tutti_op_create(&op, add, NULL, 1, trouble->comm))) {
-		CHECK(tutti_all_reduce(trouble->buffer.memory, trouble->buffer.memory, 4,
-				       TUTTI_INT32, op, trouble->comm,
-				       trouble->stream) == TUTTI_EUNSUPPORTED);
-		says(trouble->comm, "tutti_op_create()");
-		CHECK_OK(tutti_op_destroy(op, trouble->comm));
 	}
 	if (trouble->devices[rank] >= 0) {
 		tutti_window_t window;
