@@ -379,7 +379,7 @@ static bool run_sizes(struct perf_rank *pr, tutti_type type, tutti_op op)
 static bool get_buffer(struct perf_rank *pr, size_t room, void **out)
 {
 	if (pr->options->registered)
-		return is_good(pr, tutti_mem_alloc(out, room, pr->comm), "allocating a buffer");
+		return is_good(pr, tutti_mem_alloc(out, room, NULL), "allocating a buffer");
 	*out = malloc(room);
 	return *out != NULL;
 }

@@ -124,10 +124,10 @@ static bool pin_to(struct tune_rank *r, const char *algorithms, tutti_comm_t *ou
 }
 
 /* Memory that peers map, as ordinary memory is written. */
-static bool map_memory(struct tune_rank *r, tutti_comm_t comm, size_t nbytes, void *mapped[2])
+static bool map_memory(struct tune_rank *r, size_t nbytes, void *mapped[2])
 {
 	for (int i = 0; i < 2; i++) {
-		if (!tune_is_good(r, tutti_mem_alloc(&mapped[i], nbytes, comm),
+		if (!tune_is_good(r, tutti_mem_alloc(&mapped[i], nbytes, NULL),
 				  "allocating memory"))
 			return false;
 		memset(mapped[i], 1, nbytes);
@@ -149,7 +149,7 @@ static bool begin_again(struct tune_rank *r, struct tune_runner *runner, bool is
 	snprintf(text, sizeof(text), "%s:%s", tutti_collective_name(runner->coll),
 		 runner->algorithm);
 	return pin_to(r, text, &runner->comm) &&
-	       (!is_mapped || map_memory(r, runner->comm, runner->nbytes, runner->mapped));
+	       (!is_mapped || map_memory(r, runner->nbytes, runner->mapped));
 }
 
 /* Once more, over more rounds, and on communicators of their own, whose memory lies elsewhere:
@@ -407,8 +407,7 @@ static bool pin_all(struct tune_rank *r)
 	if (!pin_to(r, "^" MEMORY, &r->messages))
 		return false;
 	return r->phase->tcp || r->n == 1 || r->phase->most < TUNE_LONG ||
-	       (pin_to(r, MEMORY, &r->memory) &&
-		map_memory(r, r->memory, r->phase->most, r->mapped));
+	       (pin_to(r, MEMORY, &r->memory) && map_memory(r, r->phase->most, r->mapped));
 }
 
 /* Rank 0 alone: what the ranks found out when they joined. */
