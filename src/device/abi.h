@@ -167,6 +167,7 @@ struct tti_dev_control {
 	uint32_t pad[15];
 	struct tti_dev_report report;
 	struct tti_dev_progress progress[TTI_DEV_BLOCKS_MAX];
+	uint32_t runs[TTI_DEV_BLOCKS_MAX]; /* whether each block runs, of a call without `done` */
 };
 
 /* Of one rank of one communicator, in memory of its GPU; zeroed at first. */

@@ -221,6 +221,8 @@ TTI_DEV_FN const struct tti_dev_call *tti_dev_begin(struct tti_dev_env *env,
 	to->kept = (uint64_t *)(tti_dev_results(to) + launch->noperands);
 	to->control = TTI_DEV_AT(&env->world, struct tti_dev_control, call->control);
 	to->state = TTI_DEV_AT(&env->world, struct tti_dev_state, call->state);
+	if (!call->done)
+		tti_dev_store_32(&to->control->runs[to->block], 1);
 	to->verdict = TTI_DEV_RUNS;
 	to->shown = 0;
 	to->chosen[0] = to->chosen[1] = to->chosen[2] = 0;
@@ -233,6 +235,8 @@ TTI_DEV_FN void tti_dev_end(struct tti_dev_env *env, const struct tti_dev_call *
 {
 	struct tti_dev_state *state = env->shared->state;
 
+	if (!call->done)
+		tti_dev_store_release_32(&env->shared->control->runs[env->shared->block], 0);
 	tti_dev_raise(&state->result, result);
 	if (tti_dev_add_ordered(&state->ended, 1) + 1 != env->shared->nblocks)
 		return;

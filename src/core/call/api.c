@@ -10,6 +10,7 @@
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/device/device.h"
+#include "core/device/flight.h"
 #include "core/handle.h"
 #include "core/handoff/handoff.h"
 #include "core/init/agree.h"
@@ -290,6 +291,7 @@ static tutti_status destroy(tutti_comm_t handle)
 				"thread",
 				(void *)handle);
 	tti_sequence_wait(comm, atomic_load(&comm->issued));
+	tti_flights_await_graphs(comm);
 	st = tti_roots_check(comm);
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	/* The last call may still hold the lock, as it wakes waiters. */

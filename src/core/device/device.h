@@ -114,7 +114,6 @@ struct tti_device_program {
 	uint64_t at;
 	int32_t *peers; /* [npeers]: that it talks to, each once */
 	int npeers;
-	bool is_captured; /* a graph may run it at any time: it stays until the end */
 };
 
 /* Towards one peer. */
@@ -159,6 +158,8 @@ struct tti_device {
 	struct tti_device_room *free_rooms;
 	TTI_VEC(uint64_t) scratch; /* the last is in use */
 	size_t scratch_bytes;
+
+	struct tti_device *next_buried; /* open.c */
 
 	/* Of this communicator now, in bytes; any thread reads them. */
 	_Atomic size_t device_bytes, pinned_bytes;
@@ -215,7 +216,7 @@ void tti_device_connect(struct tti_device_need *needs, int n);
 /* -- What calls need ------------------------------------------------------------------ */
 
 /* The program of an executable in memory of the GPU, made at its first use, with one user more. It
- * stays until the executable is forgotten and no user is left, or, if is_captured, until the end. */
+ * stays until the executable is forgotten and no user is left. */
 TUTTI_CHECKED tutti_status tti_device_program(struct tti_device *device,
 					      const struct tti_executable *of,
 					      const struct tti_compiled *compiled,

@@ -221,6 +221,7 @@ static tutti_status take(struct tti_comm *comm, struct tti_flight **out)
 		return tti_fail(TUTTI_ENOMEM, "calls on device %d: out of memory",
 				comm->device->ordinal);
 	flight->comm = comm;
+	flight->flights = flights;
 	flight->number = ++flights->number;
 	*out = flight;
 	return TUTTI_OK;

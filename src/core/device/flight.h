@@ -18,9 +18,10 @@
  *     tti_flight_let_go()    leaves it to a thread of the communicator (landing.c), which waits for
  *                            one flight after the other.
  *
- * A flight whose stream is captured may be repeated at any time, without the host. What its kernel
- * uses stays until the communicator ends. If it has messages for the proxy, its graph has a host
- * function that says when they begin.
+ * A flight whose stream is captured may be repeated at any time, without the host, until its graph
+ * is gone. If it has messages for the proxy, its graph has a host function that says when they begin.
+ * What graphs use outlives the communicator: where there are graphs when that ends, its kernels are
+ * told to stop, and the device and its flights are freed after the last graph (open.h).
  *
  * Owner: the communicator. Threads: the one that makes calls, in the turn of the call
  * (tti_sequence_wait_launched()), but where it says otherwise. */
@@ -37,6 +38,7 @@
 struct tti_args;
 struct tti_comm;
 struct tti_executable;
+struct tti_gpu_capture;
 struct tti_prepared;
 
 /* A call as it is numbered: what ranks that ask are told, and its end needs. */
@@ -59,6 +61,7 @@ enum tti_landing_kind {
 	TTI_LANDING_RECORDED, /* a graph has it: nothing runs */
 	TTI_LANDING_REPEATED, /* a graph runs it, and it has messages for the proxy */
 	TTI_LANDING_COUNTED,  /* all flights of a call's number are over */
+	TTI_LANDING_GONE,     /* no graph has it any more */
 };
 
 /* What the thread of landing.c does next. */
@@ -66,6 +69,7 @@ struct tti_landing {
 	struct tti_landing *next;
 	struct tti_comm *comm;
 	struct tti_flight *flight; /* NULL: COUNTED */
+	uint64_t order;            /* REPEATED: of its beginning */
 	enum tti_landing_kind kind;
 };
 
@@ -81,6 +85,7 @@ struct tti_lent;
 struct tti_flight {
 	struct tti_flight *next; /* of those that are free, or over */
 	struct tti_comm *comm;
+	struct tti_flights *flights; /* also when the communicator is gone */
 	struct tti_flight_part main;
 	/* Of a memory program: what runs if the buffers of some rank are not reached; else its
 	 * program is NULL. */
@@ -95,6 +100,7 @@ struct tti_flight {
 	bool has_messages; /* for the proxy */
 	bool is_called;    /* its stream has the host function that says that it begins */
 	_Atomic int begun; /* how often that was called */
+	uint64_t order;    /* of the last time among all flights; under the lock */
 	struct tti_proxy proxy;
 	uint64_t *messages; /* [nmessages]: of each queue of the program */
 	int32_t nmessages;
@@ -107,12 +113,12 @@ struct tti_flight {
 	struct tti_flight_told told;
 	bool is_shown; /* before its stream has come to it */
 	struct tti_landing landing;
+	struct tti_landing gone; /* from its graph */
 };
 
 /* The flights of a communicator. */
 struct tti_flights {
 	struct tti_flight *free;
-	struct tti_flight *captured;
 	uint64_t number;
 	struct tti_device_room *words; /* the kernel writes the number of its flight there */
 	void *stream;                  /* of calls on no stream; NULL: not yet */
@@ -131,9 +137,13 @@ struct tti_flights {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	struct tti_landing *first, **end;
+	uint64_t nbegun;
 	int nlandings;           /* of the list, and the one that the thread is at */
 	struct tti_flight *over; /* ended, for the thread that makes calls */
-	bool is_closing, has_captured;
+	bool is_closing, is_closed;
+	bool has_lost;             /* there was no memory to note what a graph repeats */
+	struct tti_device *orphan; /* the communicator is gone: to be freed after the last graph */
+	_Atomic int ncaptured;     /* flights that graphs have; any thread reads it */
 	pthread_t thread;
 	bool has_thread;
 };
@@ -199,9 +209,14 @@ void tti_flight_let_go(struct tti_flight *flight, const struct tti_job *job,
 void tti_flights_count(struct tti_comm *comm, struct tti_landing *landing);
 /* Wait for all that were let go. */
 void tti_flights_await(struct tti_comm *comm);
+/* Wait until no kernel that has begun runs, also if a graph has launched it. */
+void tti_flights_await_graphs(struct tti_comm *comm);
 
-/* When no call is left: the thread ends, all is freed. */
+/* When no call is left: the thread ends, and what graphs do not use is freed. */
 void tti_flights_close(struct tti_comm *comm);
+/* Then the rest, unless there are graphs: in that case false, and the device is buried (open.h) once
+ * they are gone. */
+bool tti_flights_free(struct tti_device *device);
 
 /* Whether kernels of the rank's device reach a buffer of a call; the names are for texts. */
 TUTTI_CHECKED tutti_status tti_device_check_buffer(const struct tti_device *device,
@@ -234,6 +249,9 @@ void tti_landing_begins(void *flight);
 uint64_t tti_flights_ended(const struct tti_flights *flights);
 /* Wait until the kernel has ended, or cannot any more. Any thread. */
 void tti_flight_await(struct tti_flight *flight);
+/* A graph is to have the flight: before its launch. */
+TUTTI_CHECKED tutti_status tti_flight_capture(struct tti_flight *flight,
+					      const struct tti_gpu_capture *capture);
 /* Which peer the kernel waits for, -1: none. *where differs once it has gone on. Any thread. */
 int tti_flight_waits_for(const struct tti_device *device, uint64_t *where);
 /* What is over comes back to the list of free flights. */

@@ -5,6 +5,8 @@
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/device/flight.h"
+#include "core/device/lend.h"
+#include "core/device/open.h"
 #include "core/sequence.h"
 #include "core/stall.h"
 #include "engine/wait.h"
@@ -39,26 +41,73 @@ static void append(struct tti_flights *flights, struct tti_landing *landing)
 void tti_landing_begins(void *arg)
 {
 	struct tti_flight *flight = arg;
-	struct tti_flights *flights = flight->comm->device->flights;
+	struct tti_flights *flights = flight->flights;
 	struct tti_landing *landing = NULL;
 
-	if (flight->is_captured) {
+	if (flight->is_captured)
 		landing = tti_zalloc(sizeof(*landing));
-		if (!landing)
-			tti_comm_notify_failure(flight->comm, TUTTI_EPEER, flight->comm->rank,
-						"a graph repeats a call, and there is no memory to "
-						"note that");
-	}
 	pthread_mutex_lock(&flights->lock);
-	atomic_fetch_add(&flight->begun, 1);
-	if (landing) {
-		landing->comm = flight->comm;
-		landing->flight = flight;
-		landing->kind = TTI_LANDING_REPEATED;
-		append(flights, landing);
+	if (flights->is_closed) {
+		tti_free(landing);
+	} else {
+		flights->has_lost |= flight->is_captured && !landing;
+		flight->order = ++flights->nbegun;
+		atomic_fetch_add(&flight->begun, 1);
+		if (landing) {
+			*landing = (struct tti_landing){ .comm = flight->comm,
+							 .flight = flight,
+							 .order = flight->order,
+							 .kind = TTI_LANDING_REPEATED };
+			append(flights, landing);
+		}
+		pthread_cond_broadcast(&flights->news);
 	}
-	pthread_cond_broadcast(&flights->news);
 	pthread_mutex_unlock(&flights->lock);
+}
+
+/* -- Graphs ---------------------------------------------------------------------------------- */
+
+/* The graph is gone, and all that was made of it. A thread of the driver. */
+static void forget(void *arg)
+{
+	struct tti_flight *flight = arg;
+	struct tti_flights *flights = flight->flights;
+	struct tti_device *orphan = NULL;
+	bool is_closed;
+
+	pthread_mutex_lock(&flights->lock);
+	is_closed = flights->is_closed;
+	flight->gone.comm = flight->comm;
+	flight->gone.flight = flight;
+	flight->gone.kind = TTI_LANDING_GONE;
+	if (!is_closed)
+		append(flights, &flight->gone);
+	else if (atomic_fetch_sub(&flights->ncaptured, 1) == 1)
+		orphan = flights->orphan;
+	pthread_mutex_unlock(&flights->lock);
+	if (is_closed)
+		tti_flight_release(flight);
+	if (orphan)
+		tti_device_bury(orphan);
+}
+
+tutti_status tti_flight_capture(struct tti_flight *flight, const struct tti_gpu_capture *capture)
+{
+	struct tti_flights *flights = flight->flights;
+	tutti_status st;
+
+	flight->is_captured = true;
+	flight->main.call.done = 0;
+	for (int i = 0; i < 2; i++)
+		if (flight->lent[i])
+			tti_lent_capture(flight->comm, flight->lent[i]);
+	atomic_fetch_add(&flights->ncaptured, 1);
+	st = tti_gpu_capture_keep(flight->comm->device->gpu, capture, forget, flight);
+	if (st == TUTTI_OK)
+		return st;
+	atomic_fetch_sub(&flights->ncaptured, 1);
+	flight->is_captured = false;
+	return st;
 }
 
 void tti_flight_let_go(struct tti_flight *flight, const struct tti_job *job,
@@ -73,12 +122,7 @@ void tti_flight_let_go(struct tti_flight *flight, const struct tti_job *job,
 	flight->landing.comm = flight->comm;
 	flight->landing.flight = flight;
 	flight->landing.kind = flight->is_captured ? TTI_LANDING_RECORDED : TTI_LANDING_ONCE;
-	if (flight->is_captured) {
-		flight->next = flights->captured;
-		flights->captured = flight;
-	}
 	pthread_mutex_lock(&flights->lock);
-	flights->has_captured |= flight->is_captured;
 	append(flights, &flight->landing);
 	pthread_mutex_unlock(&flights->lock);
 }
@@ -105,6 +149,26 @@ void tti_flights_await(struct tti_comm *comm)
 	pthread_mutex_unlock(&flights->lock);
 }
 
+static bool is_running(const struct tti_device *device)
+{
+	for (uint32_t block = 0; block < device->shape.nblocks; block++)
+		if (__atomic_load_n(&device->control->runs[block], __ATOMIC_ACQUIRE))
+			return true;
+	return false;
+}
+
+void tti_flights_await_graphs(struct tti_comm *comm)
+{
+	const struct timespec nap = { .tv_nsec = TTI_NS_PER_MS };
+	struct tti_device *device = comm->device;
+
+	if (!device || !device->flights || atomic_load(&device->flights->ncaptured) == 0)
+		return;
+	while (is_running(device) && tti_gpu_health(device->gpu) == TUTTI_OK)
+		(void)nanosleep(&nap, NULL);
+	tti_flights_await(comm);
+}
+
 /* -- One flight ------------------------------------------------------------------------------ */
 
 /* Wait for the job as for any other, and say what came of it. */
@@ -127,6 +191,15 @@ static tutti_status wait_for(struct tti_flight *flight, struct tti_job *job)
 	return tti_call_finish(flight->comm, flight->shown.args, flight->shown.nargs, job, st);
 }
 
+/* To the thread that makes calls. */
+static void give_back(struct tti_flights *flights, struct tti_flight *flight)
+{
+	pthread_mutex_lock(&flights->lock);
+	flight->next = flights->over;
+	flights->over = flight;
+	pthread_mutex_unlock(&flights->lock);
+}
+
 static void land_once(struct tti_flight *flight)
 {
 	struct tti_comm *comm = flight->comm;
@@ -137,10 +210,7 @@ static void land_once(struct tti_flight *flight)
 	if (st != TUTTI_OK)
 		tti_comm_note(comm, st);
 	tti_flight_await(flight);
-	pthread_mutex_lock(&flights->lock);
-	flight->next = flights->over;
-	flights->over = flight;
-	pthread_mutex_unlock(&flights->lock);
+	give_back(flights, flight);
 	if (told.landed)
 		told.landed(told.self, st);
 }
@@ -180,6 +250,10 @@ static void land(struct tti_landing *landing)
 		break;
 	case TTI_LANDING_COUNTED:
 		tti_sequence_done(comm);
+		break;
+	case TTI_LANDING_GONE:
+		atomic_fetch_sub(&flight->flights->ncaptured, 1);
+		give_back(flight->flights, flight);
 		break;
 	}
 }
@@ -238,15 +312,21 @@ static bool is_due(const struct tti_landing *landing)
 	       atomic_load(&landing->flight->begun) > 0;
 }
 
-/* The next of the list; NULL: there is none now. A call that has not begun may be behind a graph in
- * its stream, so what a graph repeats goes before it. Under the lock. */
+/* The next of the list; NULL: there is none now. A call may be behind a graph in its stream, so what a
+ * graph has repeated before the call began goes before it. Under the lock. */
 static struct tti_landing *take_next(struct tti_flights *flights)
 {
-	struct tti_landing **at = &flights->first, *landing;
+	struct tti_landing **at = &flights->first, *landing = *at;
 
-	if (*at && !is_due(*at))
-		while (*at && (*at)->kind != TTI_LANDING_REPEATED)
+	if (landing && landing->kind == TTI_LANDING_ONCE && landing->flight->is_called) {
+		const bool is_now = is_due(landing);
+		const uint64_t order = is_now ? landing->flight->order : UINT64_MAX;
+
+		while (*at && ((*at)->kind != TTI_LANDING_REPEATED || (*at)->order > order))
 			at = &(*at)->next;
+		if (!*at && is_now)
+			at = &flights->first;
+	}
 	landing = *at;
 	if (!landing)
 		return NULL;
@@ -262,7 +342,7 @@ static void await_stream(struct tti_comm *comm)
 {
 	struct tti_flights *flights = comm->device->flights;
 	struct tti_flight *flight = flights->first->flight;
-	const bool has_captured = flights->has_captured;
+	const bool has_captured = atomic_load(&flights->ncaptured) > 0;
 	tutti_status st;
 
 	if (!flight->is_shown) {
@@ -292,7 +372,7 @@ static void await_news(struct tti_comm *comm, struct overview *overview)
 {
 	struct tti_flights *flights = comm->device->flights;
 
-	if (!flights->has_captured) {
+	if (atomic_load(&flights->ncaptured) == 0) {
 		pthread_cond_wait(&flights->news, &flights->lock);
 		return;
 	}
@@ -301,6 +381,18 @@ static void await_news(struct tti_comm *comm, struct overview *overview)
 		return;
 	pthread_mutex_unlock(&flights->lock);
 	look_around(comm, overview);
+	pthread_mutex_lock(&flights->lock);
+}
+
+/* Takes the lock away for a while. */
+static void tell_of_loss(struct tti_comm *comm)
+{
+	struct tti_flights *flights = comm->device->flights;
+
+	flights->has_lost = false;
+	pthread_mutex_unlock(&flights->lock);
+	tti_comm_notify_failure(comm, TUTTI_EPEER, comm->rank,
+				"a graph repeats a call, and there is no memory to note that");
 	pthread_mutex_lock(&flights->lock);
 }
 
@@ -315,6 +407,8 @@ static void *run(void *self)
 	while (flights->first || !flights->is_closing) {
 		struct tti_landing *landing = take_next(flights);
 
+		if (flights->has_lost)
+			tell_of_loss(comm);
 		if (landing) {
 			pthread_mutex_unlock(&flights->lock);
 			land(landing);
@@ -355,6 +449,29 @@ static void free_all(struct tti_flight *flight)
 	}
 }
 
+/* What graphs have said since the thread has ended; they say no more. */
+static void drain(struct tti_flights *flights)
+{
+	struct tti_landing *landing;
+
+	pthread_mutex_lock(&flights->lock);
+	flights->is_closed = true;
+	landing = flights->first;
+	flights->first = NULL;
+	pthread_mutex_unlock(&flights->lock);
+	while (landing) {
+		struct tti_landing *next = landing->next;
+
+		if (landing->kind == TTI_LANDING_GONE) {
+			atomic_fetch_sub(&flights->ncaptured, 1);
+			tti_flight_release(landing->flight);
+		} else {
+			tti_free(landing);
+		}
+		landing = next;
+	}
+}
+
 void tti_flights_close(struct tti_comm *comm)
 {
 	struct tti_flights *flights = comm->device ? comm->device->flights : NULL;
@@ -367,14 +484,31 @@ void tti_flights_close(struct tti_comm *comm)
 	pthread_mutex_unlock(&flights->lock);
 	if (flights->has_thread)
 		pthread_join(flights->thread, NULL);
+	drain(flights);
 	tti_flights_reap(flights);
 	free_all(flights->free);
-	free_all(flights->captured);
+	flights->free = NULL;
 	tti_gpu_stream_destroy(comm->device->gpu, flights->stream);
 	tti_gpu_event_destroy(comm->device->gpu, flights->event);
 	tti_gpu_event_destroy(comm->device->gpu, flights->captured_event);
+}
+
+bool tti_flights_free(struct tti_device *device)
+{
+	struct tti_flights *flights = device->flights;
+	bool has_graphs;
+
+	if (!flights)
+		return true;
+	pthread_mutex_lock(&flights->lock);
+	has_graphs = atomic_load(&flights->ncaptured) > 0;
+	flights->orphan = has_graphs ? device : NULL;
+	pthread_mutex_unlock(&flights->lock);
+	if (has_graphs)
+		return false;
 	pthread_cond_destroy(&flights->news);
 	pthread_mutex_destroy(&flights->lock);
 	tti_free(flights);
-	comm->device->flights = NULL;
+	device->flights = NULL;
+	return true;
 }

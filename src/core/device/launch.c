@@ -3,7 +3,6 @@
 
 #include "core/comm.h"
 #include "core/device/flight.h"
-#include "core/device/lend.h"
 #include "device/kernels.h"
 #include "gpu/cuda_stream.h"
 #include "util/error.h"
@@ -167,19 +166,6 @@ static tutti_status find_stream(struct tti_flight *flight, const struct tti_flig
 	return TUTTI_OK;
 }
 
-/* A graph may run it at any time. */
-static void note_capture(struct tti_flight *flight)
-{
-	flight->is_captured = true;
-	flight->main.program->is_captured = true;
-	flight->main.call.done = 0;
-	if (flight->fallback.program)
-		flight->fallback.program->is_captured = true;
-	for (int i = 0; i < 2; i++)
-		if (flight->lent[i])
-			tti_lent_capture(flight->comm, flight->lent[i]);
-}
-
 static uint32_t noperands_of(const struct tti_flight *flight)
 {
 	const uint32_t main = (uint32_t)flight->main.program->flat->noperands;
@@ -199,12 +185,13 @@ static tutti_status get_ready(struct tti_flight *flight, const struct tti_gpu_ca
 	flight->main.call.control = device->control_at;
 	flight->main.call.state = device->state_at;
 	if (capture->is_active)
-		note_capture(flight);
+		TTI_TRY(tti_flight_capture(flight, capture));
 	if (!given)
 		return TUTTI_OK;
 	TTI_TRY(come_after(device->flights, device->gpu, capture, stream));
 	/* Where graphs have messages for the proxy, too, the host has to know which comes first. */
-	if (!flight->has_messages && !(device->has_proxy && device->flights->captured))
+	if (!flight->has_messages &&
+	    !(device->has_proxy && atomic_load(&device->flights->ncaptured) > 0))
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_call(device->gpu, tti_landing_begins, flight, stream));
 	flight->is_called = true;

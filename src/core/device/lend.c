@@ -209,7 +209,9 @@ static void free_lent(struct tti_lending *lending, struct lent *lent, int64_t ti
 	for (int peer = 0; lent->here && peer < comm->n; peer++)
 		tti_gpu_memory_free(lent->here[peer]);
 	tti_gpu_memory_free(lent->memory);
-	tti_gpu_free(comm->device->gpu, lent->base.table);
+	/* A graph may still read it: it is freed with the device. */
+	if (!lent->base.is_captured || !tti_vec_push(&comm->device->scratch, lent->base.table))
+		tti_gpu_free(comm->device->gpu, lent->base.table);
 	if (lent->base.table)
 		comm->device->device_bytes -= (size_t)comm->n * sizeof(uint64_t);
 	tti_free(lent->here);

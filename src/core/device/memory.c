@@ -96,7 +96,7 @@ tutti_status tti_device_program(struct tti_device *device, const struct tti_exec
 
 static void free_unused(struct tti_device *device, struct tti_device_program *program)
 {
-	if (program->of || program->users > 0 || program->is_captured)
+	if (program->of || program->users > 0)
 		return;
 	for (size_t i = 0; i < device->programs.n; i++)
 		if (device->programs.at[i] == program)

@@ -5,6 +5,7 @@
 
 #include "core/comm.h"
 #include "core/device/facts.h"
+#include "core/device/flight.h"
 #include "device/kernels.h"
 #include "gpu/cuda_memory.h"
 #include "gpu/cuda_stream.h"
@@ -49,12 +50,60 @@ static tutti_status describe(struct tti_device *device, struct tti_device_fact *
 	return find_residents(device, is_host, &fact->nresident);
 }
 
+/* What is left of communicators once their last graph is gone. */
+static struct {
+	pthread_mutex_t lock;
+	struct tti_device *first;
+} buried = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void release(struct tti_device *device)
+{
+	tti_device_free_lanes(device);
+	tti_device_free_memory(device);
+	if (device->gpu) {
+		tti_gpu_free(device->gpu, device->lanes_at);
+		tti_gpu_free(device->gpu, device->told_at);
+		tti_gpu_free(device->gpu, device->state_at);
+		tti_gpu_pinned_free(device->gpu, device->control);
+		tti_gpu_stream_destroy(device->gpu, device->stream);
+		tti_gpu_close(device->gpu);
+	}
+	tti_free(device->peers);
+	tti_free(device);
+}
+
+void tti_device_bury(struct tti_device *device)
+{
+	pthread_mutex_lock(&buried.lock);
+	device->next_buried = buried.first;
+	buried.first = device;
+	pthread_mutex_unlock(&buried.lock);
+}
+
+static void free_buried(void)
+{
+	struct tti_device *device;
+
+	pthread_mutex_lock(&buried.lock);
+	device = buried.first;
+	buried.first = NULL;
+	pthread_mutex_unlock(&buried.lock);
+	while (device) {
+		struct tti_device *next = device->next_buried;
+
+		(void)tti_flights_free(device);
+		release(device);
+		device = next;
+	}
+}
+
 tutti_status tti_device_open(int ordinal, int rank, int n, struct tti_device_fact *fact,
 			     struct tti_device **out)
 {
 	struct tti_device *device = tti_zalloc(sizeof(*device));
 	tutti_status st;
 
+	free_buried();
 	if (!device)
 		return tti_fail(TUTTI_ENOMEM, "device %d of rank %d: out of memory", ordinal, rank);
 	device->ordinal = ordinal;
@@ -77,20 +126,13 @@ tutti_status tti_device_open(int ordinal, int rank, int n, struct tti_device_fac
 
 void tti_device_free(struct tti_device *device)
 {
+	free_buried();
 	if (!device)
 		return;
-	tti_device_free_lanes(device);
-	tti_device_free_memory(device);
-	if (device->gpu) {
-		tti_gpu_free(device->gpu, device->lanes_at);
-		tti_gpu_free(device->gpu, device->told_at);
-		tti_gpu_free(device->gpu, device->state_at);
-		tti_gpu_pinned_free(device->gpu, device->control);
-		tti_gpu_stream_destroy(device->gpu, device->stream);
-		tti_gpu_close(device->gpu);
-	}
-	tti_free(device->peers);
-	tti_free(device);
+	/* What graphs launch from now on ends at its first wait. */
+	tti_device_stop(device);
+	if (tti_flights_free(device))
+		release(device);
 }
 
 /* -- Memory ---------------------------------------------------------------------------------- */

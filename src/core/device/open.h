@@ -11,8 +11,11 @@
  * is known before. */
 TUTTI_CHECKED tutti_status tti_device_open(int ordinal, int rank, int n,
 					   struct tti_device_fact *fact, struct tti_device **out);
-/* NULL and half-built ok. */
+/* NULL and half-built ok. Where graphs may still launch its kernels it stays until they are gone. */
 void tti_device_free(struct tti_device *device);
+/* The last graph is gone: free it. Any thread of the driver, which may not call CUDA; so that is done
+ * by whoever opens or frees a device next. */
+void tti_device_bury(struct tti_device *device);
 
 /* What kernels share with the host is there. */
 TUTTI_CHECKED tutti_status tti_device_make_ready(struct tti_comm *comm);
