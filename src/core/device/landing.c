@@ -379,9 +379,13 @@ static void await_news(struct tti_comm *comm, struct overview *overview)
 	tti_cond_wait_until(&flights->news, &flights->lock, tti_now_ns() + OVERVIEW_NS);
 	if (flights->first)
 		return;
+	/* It uses links: a call of the host waits for it as for a flight. */
+	flights->nlandings++;
 	pthread_mutex_unlock(&flights->lock);
 	look_around(comm, overview);
 	pthread_mutex_lock(&flights->lock);
+	if (--flights->nlandings == 0)
+		pthread_cond_broadcast(&flights->news);
 }
 
 /* Takes the lock away for a while. */
