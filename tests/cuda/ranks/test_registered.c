@@ -200,6 +200,36 @@ static void allocated_memory_needs_no_registering(void **state)
 	run(sum_allocated, without_vmm);
 }
 
+/* A child has peers and registrations of its own, under other numbers. */
+static void register_with_a_child(const struct process *process)
+{
+	struct process child = *process;
+	struct gpu_buffer buffer;
+	tutti_reg_t reg[2];
+
+	gpu_alloc(&buffer, devices[process->rank], NBYTES);
+	assert_int_equal(tutti_comm_split(process->comm, 0, -process->rank, &child.comm, NULL),
+			 TUTTI_OK);
+	child.inside = ranks_inside(child.comm);
+	assert_int_equal(tutti_register(child.comm, buffer.memory, NBYTES, &reg[0]), TUTTI_OK);
+	assert_true(is_direct(sum(&child, &buffer)));
+	assert_false(is_direct(sum(process, &buffer)));
+	assert_int_equal(tutti_register(process->comm, buffer.memory, NBYTES, &reg[1]), TUTTI_OK);
+	assert_true(is_direct(sum(process, &buffer)));
+	process_meet(process);
+	assert_int_equal(tutti_comm_destroy(child.comm), TUTTI_OK);
+	assert_true(is_direct(sum(process, &buffer)));
+	assert_int_equal(tutti_deregister(process->comm, reg[1]), TUTTI_OK);
+	gpu_free(&buffer);
+}
+
+static void children_have_registrations_of_their_own(void **state)
+{
+	(void)state;
+	run(register_with_a_child, by_fd);
+	run(register_with_a_child, by_ipc);
+}
+
 /* Two of them have nothing to do with the other one's end. */
 static void end_early(const struct process *process)
 {
@@ -301,6 +331,7 @@ int main(void)
 		cmocka_unit_test(registered_memory_is_used_in_place),
 		cmocka_unit_test(all_ranks_have_to_register),
 		cmocka_unit_test(allocated_memory_needs_no_registering),
+		cmocka_unit_test(children_have_registrations_of_their_own),
 		cmocka_unit_test(a_rank_may_end_before_the_others),
 		cmocka_unit_test(a_death_is_heard_of),
 		cmocka_unit_test(graphs_keep_what_they_use),
