@@ -41,8 +41,8 @@ is_killed()
 # Messages of kernels take the other NIC meanwhile.
 lane_flaps()
 {
-	name="a graph of 2 x 2 ranks, 300 times, while eth1 comes and goes"
-	job_begin "0 0 1 1" "$net_dir/own_host" "$devices" graph 300
+	name="a graph of 2 x 2 ranks, 150 times, while eth1 comes and goes"
+	job_begin "0 0 1 1" "$net_dir/own_host" "$devices" graph 150
 	while [ ! -e "$net_dir/code.0" ]; do
 		link 0 1 down
 		sleep 0.1
