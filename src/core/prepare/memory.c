@@ -2,6 +2,7 @@
 #include "core/prepare/memory.h"
 
 #include "core/call/args.h"
+#include "core/call/call.h"
 #include "core/call/counts.h"
 #include "core/call/group.h"
 #include "core/comm.h"
@@ -54,8 +55,10 @@ void tti_memory_release(struct tti_comm *comm)
 
 bool tti_memory_may_serve(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
 {
-	const bool reaches_all =
-		comm->devices ? comm->devices->all_mapped && comm->n > 1 : comm->memory.reaches_all;
+	/* Devices lend their memory to kernels alone: what the host runs in their place goes by slots. */
+	const bool reaches_all = comm->devices ? comm->devices->all_mapped && comm->n > 1 &&
+							 tti_call_is_on_device(comm, args)
+					       : comm->memory.reaches_all;
 
 	if (!reaches_all || (nbytes == 0 && args->coll != TUTTI_BARRIER))
 		return false;
