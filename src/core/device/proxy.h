@@ -6,11 +6,22 @@
  * talks over lanes in pinned memory, one for each of its blocks (abi.h). For each message of the
  * call the proxy
  *
- *     sends      gathers the parts of all blocks into a slot of the link, once all are there
- *     receives   scatters a message of the link to the lanes of all blocks, once all have room
+ *     sends      gathers the parts of blocks into slots of the link
+ *     receives   scatters messages of the link to the lanes of blocks
  *
- * Each queue of the program is one direction of one peer, and its messages keep their order. How
- * long a message is and to which call it belongs is looked at by the kernel, not here.
+ * A message that fits a slot of the link is one message there. A longer one goes in segments, behind
+ * a message that says how long it is:
+ *
+ *     parts of blocks    |    0    |    1    |    2    |    3    |
+ *     on the link   len  |      0      |      1      |    2      |
+ *
+ * A segment is moved once the blocks that have a part of it have sent, or have room, whatever blocks
+ * behind it do, and a block goes on once its part is done. Where the sender cuts makes no difference
+ * to the receiver. Ranks without a device send and receive no longer messages than a slot.
+ *
+ * Each queue of the program is one direction of one peer, and its messages keep their order. No queue
+ * waits for another. How long a message is and to which call it belongs is looked at by the kernel,
+ * not here.
  *
  * Owner: the caller, tti_proxy_release(). Threads: the one that uses the engine. */
 
@@ -29,6 +40,11 @@ struct tti_proxy_queue {
 	 * the other end; seq and known are its own, and outlive the call. */
 	struct tti_dev_lane *lanes;
 	uint64_t left; /* messages that are still to be moved */
+	/* The message that is under way; tti_proxy_add() is given none. */
+	bool is_begun;
+	struct tti_dev_head head;
+	uint64_t at;    /* bytes of it that were moved */
+	uint32_t block; /* the first one whose part is not done */
 };
 
 struct tti_proxy {
@@ -60,8 +76,9 @@ TUTTI_CHECKED tutti_status tti_proxy_add(struct tti_proxy *proxy,
 void tti_proxy_count(const struct tti_dev_program *program, const struct tti_dev_extent *extents,
 		     int32_t nrounds, uint64_t *messages);
 
-/* Move what can be moved; whether anything was. A message that is longer than the lanes hold is of
- * another call: job->status is TUTTI_EMISMATCH then, and other failures are set there, too. */
+/* Move what can be moved; whether anything was. A message that is longer than the lanes hold, or one
+ * amid the segments of another, is of another call: job->status is TUTTI_EMISMATCH then, and other
+ * failures are set there, too. */
 bool tti_proxy_poll(struct tti_proxy *proxy, struct tti_job *job);
 /* Whether all messages were moved. */
 bool tti_proxy_is_done(const struct tti_proxy *proxy);

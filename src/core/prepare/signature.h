@@ -10,7 +10,7 @@
 
 struct tti_args;
 
-/* The signature of a call of all ranks, never 0: its number, and what of its arguments is in it. */
+/* The signature of a call of all ranks, an odd number: its number, and what of its arguments is in it. */
 static inline uint64_t tti_signature_make(uint64_t seq, uint64_t part)
 {
 	return tti_hash_mix(seq * UINT64_C(0x9e3779b97f4a7c15) + part) | 1;

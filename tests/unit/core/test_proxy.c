@@ -63,6 +63,12 @@ static void free_side(struct side *side)
 
 /* -- The kernel --------------------------------------------------------------------------- */
 
+/* Odd, as those of calls. */
+static uint64_t tag_of(uint64_t number)
+{
+	return TAG + 2 * number;
+}
+
 /* The length of a message and its bytes follow from who sends it and its number. */
 static size_t length_of(int rank, uint64_t number, size_t longest)
 {
@@ -104,7 +110,7 @@ static bool kernel_sends(struct side *side, uint32_t block)
 		return false;
 	for (uint64_t at = first; at < end; at++)
 		slot_at(lane)[at - first] = byte_of(side->rank, lane->seq, at);
-	*head_at(lane) = (struct tti_dev_head){ TAG + lane->seq, nbytes };
+	*head_at(lane) = (struct tti_dev_head){ tag_of(lane->seq), nbytes };
 	lane->seq++;
 	atomic_store(counter_at(lane->full), lane->seq);
 	return true;
@@ -120,7 +126,7 @@ static bool kernel_receives(struct side *side, uint32_t block)
 
 	if (lane->seq == MESSAGES || lane->seq == atomic_load(counter_at(lane->full)))
 		return false;
-	side->wrong += head_at(lane)->tag != TAG + lane->seq || head_at(lane)->nbytes != nbytes;
+	side->wrong += head_at(lane)->tag != tag_of(lane->seq) || head_at(lane)->nbytes != nbytes;
 	for (uint64_t at = first; at < end; at++)
 		side->wrong += slot_at(lane)[at - first] != byte_of(peer, lane->seq, at);
 	lane->seq++;
@@ -180,6 +186,20 @@ static void tick(void *self, int rank)
 	mock_tick(((struct bed *)self)->port[0].mock);
 }
 
+/* Messages of the link for those that a rank sends: what is longer than a slot has one more, which
+ * says its length. */
+static uint64_t sent_by(const struct side *side, size_t slot_bytes)
+{
+	uint64_t sent = 0;
+
+	for (uint64_t number = 0; number < MESSAGES; number++) {
+		const size_t nbytes = length_of(side->rank, number, side->longest);
+
+		sent += nbytes <= slot_bytes ? 1 : 1 + (nbytes + slot_bytes - 1) / slot_bytes;
+	}
+	return sent;
+}
+
 static void exchange(const struct tti_lane_shape *shape, const struct mock_config *mock)
 {
 	static struct side sides[2];
@@ -199,7 +219,8 @@ static void exchange(const struct tti_lane_shape *shape, const struct mock_confi
 	for (int rank = 0; rank < 2; rank++) {
 		pthread_join(sides[rank].thread, NULL);
 		assert_int_equal(sides[rank].wrong, 0);
-		assert_int_equal(bed_sent(&bed, rank, 1 - rank), MESSAGES);
+		assert_int_equal(bed_sent(&bed, rank, 1 - rank),
+				 sent_by(&sides[rank], mock->slot_bytes));
 	}
 	while (mock_flush(bed.port[0].mock)) {}
 	assert_true(bed_is_clean(&bed));
@@ -208,14 +229,13 @@ static void exchange(const struct tti_lane_shape *shape, const struct mock_confi
 	bed_release(&bed);
 }
 
-static void messages_go_through_both_proxies(void **state)
+static void exchange_all(size_t slot_bytes)
 {
-	(void)state;
 	for (uint32_t nblocks = 1; nblocks <= BLOCKS; nblocks++)
 		for (uint32_t nslots = 1; nslots <= 8; nslots *= 2) {
 			const struct tti_lane_shape shape = { nblocks, nslots, 64, 0 };
 			const struct mock_config mock = {
-				.slot_bytes = 64 * BLOCKS,
+				.slot_bytes = slot_bytes,
 				.slots = (int)(9 - nslots),
 				.pace = (enum mock_pace)((nblocks + nslots) % MOCK_PACES),
 			};
@@ -224,34 +244,80 @@ static void messages_go_through_both_proxies(void **state)
 		}
 }
 
+static void messages_go_through_both_proxies(void **state)
+{
+	(void)state;
+	exchange_all(64 * BLOCKS);
+}
+
+/* Segments that are longer than the part of a block, end amid it, or with it. */
+static void long_messages_go_in_segments(void **state)
+{
+	(void)state;
+	exchange_all(100);
+	exchange_all(64);
+	exchange_all(24);
+}
+
 /* -- What does not fit -------------------------------------------------------------------- */
 
-/* The peer sends what no call of this shape has. */
-static void a_message_that_is_too_long_is_of_another_call(void **state)
+/* A message of a peer; `whole`: that it begins with. */
+struct message {
+	size_t nbytes;
+	uint64_t tag, whole;
+};
+
+/* The peer sends what no call of this shape has; the last message is what the error tells of. */
+static void refuses(const struct message *messages, int n, uint64_t tag, uint64_t nbytes)
 {
 	const struct tti_lane_shape shape = { 2, 2, 64, 0 };
-	const struct mock_config mock = { .slot_bytes = 1024, .slots = 2 };
+	const struct mock_config mock = { .slot_bytes = 1024, .slots = 4 };
 	static struct side side;
 	static struct bed bed;
+	struct tti_port *peer;
 	struct tti_link *link;
+	bool moved;
 
-	(void)state;
 	bed_init(&bed, &(struct bed_config){ .n = 2, .mock = mock });
 	make_side(&side, 0, &shape);
 	begin(&side, &bed);
-	assert_int_equal(mock_port(bed.port[0].mock, 1)
-				 ->transport->connect(mock_port(bed.port[0].mock, 1), 0, &link),
-			 TUTTI_OK);
-	assert_non_null(link->ops->reserve(link, 600, 600));
-	link->ops->commit(link, 600, 77);
-	assert_false(tti_job_poll(&side.job));
+	peer = mock_port(bed.port[0].mock, 1);
+	assert_int_equal(peer->transport->connect(peer, 0, &link), TUTTI_OK);
+	for (int i = 0; i < n; i++) {
+		void *room = link->ops->reserve(link, messages[i].nbytes, messages[i].nbytes);
+
+		assert_non_null(room);
+		if (messages[i].nbytes >= sizeof(messages[i].whole))
+			memcpy(room, &messages[i].whole, sizeof(messages[i].whole));
+		link->ops->commit(link, messages[i].nbytes, messages[i].tag);
+	}
+	moved = tti_job_poll(&side.job);
+	assert_int_equal(moved, n > 1);
 	assert_int_equal(side.job.status, TUTTI_EMISMATCH);
 	assert_int_equal(side.job.mismatch_peer, 1);
-	assert_int_equal(side.job.mismatch_tag, 77);
-	assert_int_equal(side.job.mismatch_bytes, 600);
-	mock_port(bed.port[0].mock, 1)->transport->close(link);
+	assert_int_equal(side.job.mismatch_tag, tag);
+	assert_int_equal(side.job.mismatch_bytes, nbytes);
+	peer->transport->close(link);
 	free_side(&side);
 	bed_release(&bed);
+}
+
+static void a_message_that_does_not_fit_is_of_another_call(void **state)
+{
+	const struct message too_long[] = { { 600, 77, 0 } };
+	const struct message says_too_much[] = { { 8, 76, 1 << 20 } };
+	const struct message says_nothing[] = { { 600, 76, 0 } };
+	const struct message amid_segments[] = { { 8, 76, 100 }, { 60, 77, 0 }, { 40, 79, 0 } };
+	const struct message past_its_end[] = { { 8, 76, 100 }, { 60, 77, 0 }, { 50, 77, 0 } };
+	const struct message twice[] = { { 8, 76, 100 }, { 8, 76, 100 } };
+
+	(void)state;
+	refuses(too_long, 1, 77, 600);
+	refuses(says_too_much, 1, 77, 1 << 20);
+	refuses(says_nothing, 1, 76, 600);
+	refuses(amid_segments, 3, 79, 40);
+	refuses(past_its_end, 3, 77, 50);
+	refuses(twice, 2, 76, 8);
 }
 
 static void it_says_whom_it_waits_for(void **state)
@@ -310,7 +376,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_go_through_both_proxies),
-		cmocka_unit_test(a_message_that_is_too_long_is_of_another_call),
+		cmocka_unit_test(long_messages_go_in_segments),
+		cmocka_unit_test(a_message_that_does_not_fit_is_of_another_call),
 		cmocka_unit_test(it_says_whom_it_waits_for),
 		cmocka_unit_test(messages_are_those_of_the_operations),
 	};
