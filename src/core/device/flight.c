@@ -371,14 +371,13 @@ static tutti_status set_operator(struct tti_flight *flight, struct tti_dev_call 
 	return set_scalar(flight->comm->device->gpu, args->custom, call);
 }
 
-/* Short messages go as words: if all ranks have lanes for them, which all know. */
+/* Short messages go as words, where lanes have any. */
 static bool goes_by_words(const struct tti_comm *comm, const struct tti_dev_call *call)
 {
 	const struct tti_lane_shape *shape = &comm->devices->shape;
 
-	return comm->devices->all_mapped && !call->by_chunk &&
-	       call->slice * (uint64_t)call->type_size <=
-		       (uint64_t)shape->nblocks * shape->word_bytes;
+	return !call->by_chunk && call->slice * (uint64_t)call->type_size <=
+					  (uint64_t)shape->nblocks * shape->word_bytes;
 }
 
 tutti_status tti_flight_fill(struct tti_flight *flight, struct tti_flight_part *part,

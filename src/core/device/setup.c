@@ -116,24 +116,24 @@ static uint32_t whole_16(size_t nbytes)
 	return (uint32_t)((nbytes + 15) & ~(size_t)15);
 }
 
-/* Where all messages go over lanes in memory of GPUs, what lanes hold is the limit; else every
- * message must also fit a slot of a link, so lanes need not hold more. */
+/* What lanes hold is the limit: the proxy cuts what is longer than a slot of a link. Ranks without a
+ * device cannot, so where there are such every message must also fit a slot of a link, and lanes need
+ * not hold more. Nobody sends words over the proxy. */
 void tti_devices_settle(struct tti_comm *comm)
 {
 	struct tti_devices *devices = comm->devices;
 	struct tti_lane_shape *shape;
-	size_t most;
 
 	if (!devices)
 		return;
 	shape = &devices->shape;
-	if (!devices->all_mapped) {
-		most = comm->host_slot_bytes / shape->nblocks;
-		shape->slot_bytes = least(whole_16(most), shape->slot_bytes);
-		shape->word_bytes = least(most & ~(size_t)15, shape->word_bytes);
-	}
+	if (!devices->all_mapped)
+		shape->word_bytes = 0;
+	if (devices->ndevices < comm->n)
+		shape->slot_bytes =
+			least(whole_16(comm->host_slot_bytes / shape->nblocks), shape->slot_bytes);
 	comm->slot_bytes = (size_t)shape->nblocks * shape->slot_bytes;
-	if (!devices->all_mapped && comm->slot_bytes > comm->host_slot_bytes)
+	if (devices->ndevices < comm->n && comm->slot_bytes > comm->host_slot_bytes)
 		comm->slot_bytes = comm->host_slot_bytes;
 	if (comm->device)
 		comm->device->shape = *shape;

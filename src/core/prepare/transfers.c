@@ -14,6 +14,9 @@
 #include "core/prepare/signature.h"
 #include "util/error.h"
 #include "util/hash.h"
+#include "util/measured.h"
+
+#define CACHE_LINE 64
 
 void tti_transfers_release(struct tti_transfers *transfers)
 {
@@ -21,20 +24,33 @@ void tti_transfers_release(struct tti_transfers *transfers)
 	tti_vec_release(&transfers->steps);
 }
 
+static bool has_device(const struct tti_devices *devices, int rank)
+{
+	return devices->fact[rank].ordinal >= 0;
+}
+
 /* Bytes of the messages of a transfer: both its ranks work them out. `args`: of the call. */
 static size_t piece_bytes(const struct tti_comm *comm, const struct tti_args *args, int peer,
 			  size_t nbytes)
 {
 	const struct tti_devices *devices = comm->devices;
+	const size_t many = nbytes / TTI_TRANSFER_PIECES / CACHE_LINE * CACHE_LINE;
+	bool own, other;
 	size_t lanes, piece;
 
-	if (!devices || args->part_of ||
-	    (devices->fact[comm->rank].ordinal < 0 && devices->fact[peer].ordinal < 0))
+	if (!devices || args->part_of)
 		return tti_piece_bytes(&comm->engine, peer, nbytes);
-	lanes = (size_t)devices->shape.nblocks * devices->shape.slot_bytes;
-	if (peer == comm->rank || tti_devices_reach(devices, comm->rank, peer))
+	own = has_device(devices, comm->rank);
+	other = has_device(devices, peer);
+	lanes = own || other ? (size_t)devices->shape.nblocks * devices->shape.slot_bytes
+			     : SIZE_MAX;
+	if (own && (peer == comm->rank || tti_devices_reach(devices, comm->rank, peer)))
 		return lanes;
+	/* Between two proxies a message may be longer than a slot of the link, and is so where that
+	 * leaves many of them. */
 	piece = tti_piece_bytes(&comm->engine, peer, nbytes);
+	if (own && other && piece < many)
+		piece = many;
 	return piece < lanes ? piece : lanes;
 }
 

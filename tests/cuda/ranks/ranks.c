@@ -177,7 +177,8 @@ static void visit(const struct tti_comm *comm, bool own,
 			fn(comm, data.heads, value_of(from, to, block, HEAD));
 			fn(comm, data.slots + (uint64_t)data.nslots * data.slot_bytes - 8,
 			   value_of(from, to, block, SLOT));
-			fn(comm, data.words, value_of(from, to, block, WORD));
+			if (data.words)
+				fn(comm, data.words, value_of(from, to, block, WORD));
 			fn(comm, back.freed, value_of(from, to, block, FREED));
 		}
 }

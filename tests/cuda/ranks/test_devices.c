@@ -213,6 +213,11 @@ static void without_peer_access(void)
 	for (int rank = 0; rank < 3; rank++) {
 		assert_false(comms[rank]->devices->all_mapped);
 		assert_false(tti_devices_is_refused(comms[rank]->devices, 0, 1));
+		/* The proxy cuts what is longer than a slot of the link. */
+		assert_int_equal(comms[rank]->slot_bytes,
+				 (size_t)comms[rank]->devices->shape.nblocks *
+					 comms[rank]->devices->shape.slot_bytes);
+		assert_true(comms[rank]->slot_bytes > comms[rank]->host_slot_bytes);
 	}
 	ranks_end(&ranks);
 	ranks_assert_nothing_held();
@@ -221,7 +226,8 @@ static void without_peer_access(void)
 static void gpus_without_access_go_by_the_host(void **state)
 {
 	(void)state;
-	in_child(without_peer_access, (const char *const[]){ "TUTTI_CUDAHOST_NO_PEER=0-1", NULL });
+	in_child(without_peer_access,
+		 (const char *const[]){ "TUTTI_CUDAHOST_NO_PEER=0-1", "TUTTI_CUDA_SLOT=1M", NULL });
 }
 
 /* -- Lanes ----------------------------------------------------------------------------------- */
