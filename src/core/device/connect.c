@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
-#include <time.h>
 
 #include "boot/watch/watch.h"
 #include "core/call/args.h"
@@ -9,10 +8,10 @@
 #include "core/comm_error.h"
 #include "core/device/device.h"
 #include "core/device/open.h"
+#include "core/device/parting.h"
 #include "core/stall.h"
 #include "gpu/cuda_memory.h"
 #include "gpu/cuda_stream.h"
-#include "util/clock.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"
@@ -66,9 +65,15 @@ static uint64_t mark_at(const struct tti_device *device)
 	return tti_lanes_bytes(&device->shape);
 }
 
-static size_t memory_bytes(const struct tti_device *device)
+/* Behind that, what it writes before it unmaps the memory (parting.h). */
+static uint64_t parting_at(const struct tti_device *device)
 {
 	return mark_at(device) + sizeof(struct proof);
+}
+
+static size_t memory_bytes(const struct tti_device *device)
+{
+	return parting_at(device) + sizeof(uint64_t);
 }
 
 /* -- Into the kernel's array ----------------------------------------------------------- */
@@ -429,42 +434,9 @@ void tti_device_connect(struct tti_device_need *needs, int n)
 
 /* -- The end --------------------------------------------------------------------------------------- */
 
-/* How long the kernel of a peer may still take to tell of the last messages that it has read; and a
- * kernel whose communicator has failed to end. */
-#define READERS_NS (1000 * TTI_NS_PER_MS)
-#define FAILED_NS  (200 * TTI_NS_PER_MS)
-#define LOOK_MS    1
-
-/* Whether the peer has read all that this rank sent. false, too, if that cannot be seen. */
-static bool is_read(struct tti_device *device, int peer)
+static bool is_by_ipc(const struct tti_device_peer *to, const struct tti_gpu_memory *memory)
 {
-	const size_t row = 2 * sizeof(struct tti_dev_lane) * (size_t)device->n;
-
-	for (uint32_t block = 0; block < device->shape.nblocks; block++) {
-		struct tti_dev_lane lane;
-		uint64_t freed;
-
-		if (tti_gpu_read(device->gpu, &lane,
-				 device->lanes_at + block * row +
-					 (2 * (size_t)peer + 1) * sizeof(lane),
-				 sizeof(lane)) != TUTTI_OK ||
-		    tti_gpu_read(device->gpu, &freed, lane.freed, sizeof(freed)) != TUTTI_OK ||
-		    freed < lane.seq)
-			return false;
-	}
-	return true;
-}
-
-/* Memory of CUDA's older kind is not kept by those who map it, and a peer of another process may still
- * write into it: the counter of its last messages, when all calls of this rank are done. */
-static void await_readers(struct tti_device *device, int peer)
-{
-	const bool has_failed = __atomic_load_n(&device->control->stop, __ATOMIC_ACQUIRE) != 0;
-	const int64_t until = tti_now_ns() + (has_failed ? FAILED_NS : READERS_NS);
-	const struct timespec pause = { .tv_nsec = LOOK_MS * TTI_NS_PER_MS };
-
-	while (tti_now_ns() < until && (has_failed || !is_read(device, peer)))
-		(void)nanosleep(&pause, NULL);
+	return memory && to->is_elsewhere && memory->share == TTI_GPU_BY_IPC;
 }
 
 void tti_device_free_lanes(struct tti_device *device)
@@ -472,11 +444,18 @@ void tti_device_free_lanes(struct tti_device *device)
 	for (int peer = 0; device->peers && peer < device->n; peer++) {
 		struct tti_device_peer *to = &device->peers[peer];
 
-		if (to->is_connected && to->is_elsewhere && to->own &&
-		    to->own->share == TTI_GPU_BY_IPC)
-			await_readers(device, peer);
+		if (is_by_ipc(to, to->theirs))
+			tti_parting_say(device->gpu, to->theirs->at + parting_at(device));
 		tti_gpu_memory_free(to->theirs);
-		tti_gpu_memory_free(to->own);
+		if (is_by_ipc(to, to->own))
+			tti_parting_keep(
+				&(struct tti_parting){ .gpu = device->gpu,
+						       .memory = to->own,
+						       .mark_at = to->own->at + parting_at(device),
+						       .pid = to->pid,
+						       .identity = to->identity });
+		else
+			tti_gpu_memory_free(to->own);
 		tti_gpu_pinned_free(device->gpu, to->pinned);
 		tti_free(to->out);
 		to->theirs = to->own = NULL;

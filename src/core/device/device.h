@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "device/abi.h"
 #include "device/lanes.h"
@@ -65,7 +66,9 @@ struct tti_device_fact {
 	struct tti_lane_shape at_most; /* as its parameters say; nblocks 0: chosen */
 	uint32_t nresident;            /* blocks that the GPU runs at a time */
 	int32_t status;                /* of opening it */
-	int32_t is_shared;             /* kernels of several processes run on it at the same time */
+	int32_t pid;                   /* of its process, with what tells that from others */
+	uint64_t identity;
+	int32_t is_shared; /* kernels of several processes run on it at the same time */
 };
 
 /* The same on all ranks, but for what is said of a rank. */
@@ -120,7 +123,9 @@ struct tti_device_program {
 struct tti_device_peer {
 	enum tti_device_way way;
 	bool is_connected; /* its lanes are in lanes_at */
-	bool is_elsewhere; /* in another process */
+	bool is_elsewhere; /* in another process: */
+	pid_t pid;
+	uint64_t identity; /* util/process.h */
 	/* PINNED, [shape.nblocks] each, by block: as the host reaches what the kernel's lanes
 	 * to (`out`) and from (`in`) this peer are made of. The proxy is the receiver of `out` and
 	 * the sender of `in`; seq and known are its own. */

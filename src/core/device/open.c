@@ -6,6 +6,7 @@
 #include "core/comm.h"
 #include "core/device/facts.h"
 #include "core/device/flight.h"
+#include "core/device/parting.h"
 #include "device/kernels.h"
 #include "gpu/cuda_memory.h"
 #include "gpu/cuda_stream.h"
@@ -95,6 +96,7 @@ static void free_buried(void)
 		release(device);
 		device = next;
 	}
+	tti_parting_free();
 }
 
 tutti_status tti_device_open(int ordinal, int rank, int n, struct tti_device_fact *fact,

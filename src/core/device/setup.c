@@ -52,7 +52,9 @@ static tutti_status open_own(struct tti_comm *comm, const struct tti_peer_info *
 	TTI_TRY(tti_device_open(ordinal, comm->rank, comm->n, fact, &comm->device));
 	fact->ordinal = ordinal;
 	fact->host = info[comm->rank].host;
-	fact->process = tti_hash_combine(tti_process_identity(getpid()), (uint64_t)getpid());
+	fact->pid = getpid();
+	fact->identity = tti_process_identity(getpid());
+	fact->process = tti_hash_combine(fact->identity, (uint64_t)fact->pid);
 	return TUTTI_OK;
 }
 
@@ -87,6 +89,8 @@ static void find_ways(struct tti_comm *comm)
 			  : tti_devices_reach(devices, comm->rank, peer) ? TTI_DEVICE_MAPPED
 									 : TTI_DEVICE_PINNED;
 		to->is_elsewhere = devices->fact[peer].process != devices->fact[comm->rank].process;
+		to->pid = devices->fact[peer].pid;
+		to->identity = devices->fact[peer].identity;
 	}
 }
 

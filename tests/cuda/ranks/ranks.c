@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/call/args.h"
+#include "core/device/parting.h"
 #include "core/handle.h"
 #include "gpu/cuda.h"
 #include "gpu/cuda_memory.h"
@@ -327,6 +328,14 @@ static void get_id(struct shared *shared, int rank)
 		(void)usleep(1000);
 }
 
+static bool holds_memory(void)
+{
+	struct tti_gpu_held held;
+
+	tti_gpu_held(&held);
+	return held.memories > 0;
+}
+
 static void be_rank(void)
 {
 	tutti_config config = TUTTI_CONFIG_INIT;
@@ -339,6 +348,11 @@ static void be_rank(void)
 	self.inside = ranks_inside(self.comm);
 	running->fn(&self);
 	(void)tutti_comm_destroy(self.comm);
+	/* What others map is held until they have unmapped it. */
+	for (int ms = 0; ms < MEET_MS && holds_memory(); ms++) {
+		tti_parting_free();
+		(void)usleep(1000);
+	}
 	ranks_assert_nothing_held();
 }
 

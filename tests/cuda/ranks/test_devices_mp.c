@@ -143,8 +143,12 @@ static void end_early(const struct process *process)
 static void a_rank_may_end_before_the_others(void **state)
 {
 	(void)state;
-	processes_run(&(struct processes){
-		.n = N, .devices = devices, .variables = nothing, .victim = -1, .fn = end_early });
+	for (int ipc = 0; ipc < 2; ipc++)
+		processes_run(&(struct processes){ .n = N,
+						   .devices = devices,
+						   .variables = ipc ? by_ipc : nothing,
+						   .victim = -1,
+						   .fn = end_early });
 }
 
 static void lose_one(const struct process *process)
