@@ -311,7 +311,12 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_finalize(tutti_comm_t comm);
  * rank that waits for it fails with TUTTI_EPEER. tutti_comm_finalize() before it rules that out.
  * The handle is gone whatever the status says. NULL is fine. TUTTI_EMISMATCH: messages of other
  * ranks say that they named another root than this rank in an earlier call. That is found only if
- * they have come by now; tutti_comm_finalize() waits for them. */
+ * they have come by now; tutti_comm_finalize() waits for them.
+ *
+ * CUDA graphs that have captured calls should be destroyed before. A kernel of theirs that has begun is
+ * waited for as a call is. One that begins later, or that tutti_comm_abort() meets, ends without its
+ * peers and reports nothing: what it would have written is undefined, and no memory is touched that
+ * is not its own, since what a graph uses is freed after the graph. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm_t comm);
 
 /* Abort a communicator. Every pending call on this rank returns TUTTI_EABORTED, every other
