@@ -10,7 +10,8 @@
  * also on registered memory) is read and written in place. All else goes over TCP: then the window
  * has a thread on each rank that serves the others, and sleeps while there is nothing to do. In
  * either case the rank whose memory it is need not call anything, and bytes arrive within bounded
- * time.
+ * time. A window, and memory that is put or got, may be a device's: ranks with devices in one
+ * process copy it in place, all others go over TCP.
  *
  * Order and memory: what one rank puts and signals to one other arrives in that order. A rank that
  * has returned from tutti_wait_signal() sees all that the signalling rank had put before that

@@ -179,6 +179,27 @@ tutti_status tti_gpu_read(struct tti_gpu *gpu, void *host, uint64_t from, size_t
 	return TUTTI_OK;
 }
 
+tutti_status tti_gpu_move(struct tti_gpu *gpu, void *to, const void *from, size_t nbytes)
+{
+	const char *function = "cuMemcpyAsync";
+	struct tti_gpu_scope scope;
+	int rc;
+
+	if (!nbytes)
+		return TUTTI_OK;
+	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
+	rc = gpu->driver->call.copy((uintptr_t)to, (uintptr_t)from, nbytes, gpu->stream);
+	if (!rc) {
+		function = "cuStreamSynchronize";
+		rc = finish(gpu);
+	}
+	tti_gpu_leave(gpu, &scope);
+	if (rc)
+		return tti_gpu_fail(gpu, rc, function, "moving %zu bytes from %p to %p", nbytes,
+				    from, to);
+	return TUTTI_OK;
+}
+
 tutti_status tti_gpu_zero(struct tti_gpu *gpu, uint64_t at, size_t nbytes)
 {
 	const struct tti_cuda_functions *const call = &gpu->driver->call;

@@ -36,6 +36,9 @@ TUTTI_CHECKED tutti_status tti_gpu_write(struct tti_gpu *gpu, uint64_t to, const
 					 size_t nbytes);
 TUTTI_CHECKED tutti_status tti_gpu_read(struct tti_gpu *gpu, void *host, uint64_t from,
 					size_t nbytes);
+/* From any memory to any, of all devices that the process has, and of the host. */
+TUTTI_CHECKED tutti_status tti_gpu_move(struct tti_gpu *gpu, void *to, const void *from,
+					size_t nbytes);
 TUTTI_CHECKED tutti_status tti_gpu_zero(struct tti_gpu *gpu, uint64_t at, size_t nbytes);
 
 /* -- Memory that others reach ----------------------------------------------------- */

@@ -10,25 +10,35 @@
 /* Vectors of the host are read and written from there on. */
 #define ALIGNMENT 64
 
+tutti_status tti_is_of_device(const struct tti_comm *comm, const void *memory, bool *out)
+{
+	struct tti_gpu_pointer pointer;
+
+	*out = false;
+	if (!comm->device || !memory)
+		return TUTTI_OK;
+	TTI_TRY(tti_gpu_pointer(comm->device->gpu, memory, &pointer));
+	*out = pointer.kind == TTI_GPU_DEVICE;
+	return TUTTI_OK;
+}
+
 tutti_status tti_bounce_open(const struct tti_comm *comm, const void *memory, size_t nbytes,
 			     bool reads, struct tti_bounce *out)
 {
-	struct tti_gpu_pointer pointer;
 	tutti_status st = TUTTI_OK;
+	bool is_of_device;
 
 	*out = (struct tti_bounce){ .host = (void *)(uintptr_t)memory };
-	if (!comm->device || !nbytes)
-		return TUTTI_OK;
-	TTI_TRY(tti_gpu_pointer(comm->device->gpu, memory, &pointer));
-	if (pointer.kind != TTI_GPU_DEVICE)
+	TTI_TRY(tti_is_of_device(comm, nbytes ? memory : NULL, &is_of_device));
+	if (!is_of_device)
 		return TUTTI_OK;
 	out->gpu = comm->device->gpu;
-	out->at = pointer.at;
+	out->at = (uintptr_t)memory;
 	out->host = tti_aligned_zalloc(ALIGNMENT, nbytes);
 	if (!out->host)
 		return tti_fail(TUTTI_ENOMEM,
 				"a copy on the host of %zu bytes of device %d: out of memory",
-				nbytes, pointer.ordinal);
+				nbytes, comm->device->ordinal);
 	if (reads)
 		st = tti_gpu_read(out->gpu, out->host, out->at, nbytes);
 	if (st != TUTTI_OK)
@@ -47,4 +57,23 @@ void tti_bounce_close(struct tti_bounce *bounce)
 	if (bounce->gpu)
 		tti_free(bounce->host);
 	*bounce = (struct tti_bounce){ 0 };
+}
+
+tutti_status tti_bounce_alloc(const struct tti_comm *comm, size_t nbytes, void **out)
+{
+	uint64_t at;
+
+	*out = NULL;
+	if (comm->device)
+		return tti_gpu_pinned_alloc(comm->device->gpu, nbytes, out, &at);
+	*out = tti_zalloc(nbytes);
+	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "%zu bytes: out of memory", nbytes);
+}
+
+void tti_bounce_free(const struct tti_comm *comm, void *memory)
+{
+	if (comm->device)
+		tti_gpu_pinned_free(comm->device->gpu, memory);
+	else
+		tti_free(memory);
 }

@@ -18,6 +18,10 @@
 struct tti_comm;
 struct tti_gpu;
 
+/* Whether the host does not reach it; NULL and ranks without a device: false. */
+TUTTI_CHECKED tutti_status tti_is_of_device(const struct tti_comm *comm, const void *memory,
+					    bool *out);
+
 struct tti_bounce {
 	void *host;          /* as the host reaches it: the program's own, or the copy */
 	struct tti_gpu *gpu; /* NULL: it is the program's own */
@@ -32,5 +36,9 @@ TUTTI_CHECKED tutti_status tti_bounce_open(const struct tti_comm *comm, const vo
 TUTTI_CHECKED tutti_status tti_bounce_store(const struct tti_bounce *bounce, size_t nbytes);
 /* Zeroed and closed ones are fine. */
 void tti_bounce_close(struct tti_bounce *bounce);
+
+/* Zeroed memory of the host that calls on the communicator take: pinned if the rank has a device. */
+TUTTI_CHECKED tutti_status tti_bounce_alloc(const struct tti_comm *comm, size_t nbytes, void **out);
+void tti_bounce_free(const struct tti_comm *comm, void *memory); /* NULL is fine */
 
 #endif

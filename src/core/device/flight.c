@@ -165,22 +165,6 @@ tutti_status tti_device_check_buffer(const struct tti_device *device, const char
 			what, (void *)buffer, at.at, device->ordinal);
 }
 
-tutti_status tti_device_check_host(const struct tti_comm *comm, const char *what,
-				   const void *memory)
-{
-	struct tti_gpu_pointer at;
-
-	if (!comm->device || !memory)
-		return TUTTI_OK;
-	TTI_TRY(tti_gpu_pointer(comm->device->gpu, memory, &at));
-	if (at.kind != TTI_GPU_DEVICE)
-		return TUTTI_OK;
-	return tti_fail(TUTTI_EUNSUPPORTED,
-			"%s(): %p is memory of device %d, which the host does not reach: pass "
-			"memory of the host, pinned or not, and copy",
-			what, memory, at.ordinal);
-}
-
 /* -- The start ------------------------------------------------------------------------------ */
 
 tutti_status tti_flights_make(struct tti_device *device)

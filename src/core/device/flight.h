@@ -223,11 +223,6 @@ TUTTI_CHECKED tutti_status tti_device_check_buffer(const struct tti_device *devi
 						   const char *call, const char *which,
 						   uintptr_t buffer, size_t nbytes);
 
-/* Whether the host reaches memory of what is no call of kernels: `what` takes memory of the host.
- * TUTTI_EUNSUPPORTED: it is of a device. NULL is fine. */
-TUTTI_CHECKED tutti_status tti_device_check_host(const struct tti_comm *comm, const char *what,
-						 const void *memory);
-
 /* -- Between the files of flights ------------------------------------------------- */
 
 /* Fill in a part of a flight, whose program is on the device (direct.c). */

@@ -6,12 +6,15 @@
 #include "core/call/group.h"
 #include "core/call/stream.h"
 #include "core/comm_error.h"
-#include "core/device/flight.h"
+#include "core/device/bounce.h"
+#include "core/device/device.h"
+#include "core/device/facts.h"
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "core/stall.h"
 #include "core/window/window_net.h"
 #include "core/window/window_signals.h"
+#include "gpu/cuda_memory.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"
@@ -20,6 +23,7 @@
 /* What ranks tell each other of a window, by an all_gather of bytes. */
 struct card {
 	uint64_t nbytes, key, process;
+	uint64_t at; /* of memory of a device, for ranks of the process; 0: it is of the host */
 	struct tti_memory_name data, signals; /* zeroed: not to be had */
 	int32_t reachable, nsignals;
 };
@@ -32,7 +36,9 @@ static struct card make_card(const struct tutti_window *window, uint64_t key)
 			     .process = tti_signals_process(),
 			     .nsignals = window->nsignals };
 
-	if (!port)
+	if (window->is_of_device)
+		card.at = (uintptr_t)window->base;
+	if (!port || window->is_of_device)
 		return card;
 	card.reachable =
 		port->transport->memory->name(port, window->signals,
@@ -48,6 +54,9 @@ static struct card make_card(const struct tutti_window *window, uint64_t key)
 /* Whether rank a can address the window of rank b: all ranks know the same. */
 static bool reaches(const struct tti_comm *comm, const struct card *cards, int a, int b)
 {
+	if (cards[b].at)
+		return a == b || (cards[a].process == cards[b].process &&
+				  comm->devices->fact[a].ordinal >= 0);
 	return a == b || (comm->host_of[a] == comm->host_of[b] && cards[b].reachable);
 }
 
@@ -71,7 +80,9 @@ static tutti_status map_peer(struct tutti_window *window, int rank, const struct
 			tti_signals_bytes(tti_window_signal_count(window)), &remote));
 		peer->signals = remote.mapped;
 	}
-	if (!card->nbytes)
+	if (card->at)
+		peer->data = (uint8_t *)(uintptr_t)card->at;
+	if (!card->nbytes || card->at)
 		return TUTTI_OK;
 	TTI_TRY(port->transport->memory->find(port, rank, &card->data, card->nbytes, &remote));
 	peer->data = remote.mapped;
@@ -85,6 +96,7 @@ static tutti_status map_peers(struct tutti_window *window, const struct card *ca
 	for (int rank = 0; rank < comm->n; rank++) {
 		window->peers[rank].nbytes = cards[rank].nbytes;
 		window->peers[rank].key = cards[rank].key;
+		window->peers[rank].is_of_device = cards[rank].at != 0;
 		if (rank == comm->rank) {
 			window->peers[rank].data = window->base;
 			window->peers[rank].signals = window->signals;
@@ -183,6 +195,12 @@ struct tti_comm *tti_window_find(struct tutti_window *window)
 	return comm;
 }
 
+tutti_status tti_window_copy(const struct tutti_window *window, void *to, const void *from,
+			     size_t nbytes)
+{
+	return tti_gpu_move(window->comm->device->gpu, to, from, nbytes);
+}
+
 void tti_windows_release(struct tti_comm *comm)
 {
 	for (size_t i = 0; i < comm->windows.n; i++)
@@ -236,21 +254,23 @@ static tutti_status create(struct tti_comm *comm, const struct tutti_window *giv
 			   tutti_window_t *out)
 {
 	struct tutti_window *window = make_window(comm, given);
-	struct card *cards = tti_calloc((size_t)comm->n, sizeof(*cards));
-	tutti_status st = TUTTI_ENOMEM;
+	void *cards;
+	tutti_status st = tti_bounce_alloc(comm, (size_t)comm->n * sizeof(struct card), &cards);
 	bool kept = false;
 
-	if (window && cards) {
+	if (window && st == TUTTI_OK) {
 		pthread_mutex_lock(&comm->lock);
 		kept = tti_vec_push(&comm->windows, window);
 		pthread_mutex_unlock(&comm->lock);
 	}
-	st = kept ? set_up(window, cards)
-		  : tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", comm->n);
+	if (kept)
+		st = set_up(window, cards);
+	else if (st == TUTTI_OK)
+		st = tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", comm->n);
 	/* The other ranks have a window, or wait for this one. */
 	if (st != TUTTI_OK && st != TUTTI_EUNSUPPORTED)
 		st = tti_stall_settle(comm, st, -1);
-	tti_free(cards);
+	tti_bounce_free(comm, cards);
 	if (st == TUTTI_OK) {
 		*out = window;
 		return TUTTI_OK;
@@ -305,7 +325,7 @@ tutti_status tutti_window_create_config(tutti_comm_t handle, void *base, size_t 
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK)
-		st = tti_device_check_host(comm, "tutti_window_create", size ? base : NULL);
+		st = tti_is_of_device(comm, size ? base : NULL, &given.is_of_device);
 	if (st == TUTTI_OK)
 		st = create(comm, &given, out);
 	return tti_handle_end(handle, comm, st);

@@ -20,8 +20,9 @@ struct tti_window_peer {
 	uint64_t nbytes;
 	uint8_t *data; /* NULL and no signals: by messages */
 	struct tti_window_signals *signals;
-	bool borrowed; /* of this process: they stay until they are dropped */
-	uint64_t key;  /* see struct tti_window_signals */
+	bool borrowed;     /* of this process: they stay until they are dropped */
+	bool is_of_device; /* data: the host does not reach it */
+	uint64_t key;      /* see struct tti_window_signals */
 };
 
 struct tti_window_net;
@@ -33,7 +34,8 @@ struct tutti_window {
 	_Atomic(struct tti_comm *) comm; /* NULL: it has taken back what it lent */
 	uint8_t *base;
 	size_t nbytes;
-	int nsignals; /* of each two ranks */
+	bool is_of_device; /* base: the host does not reach it */
+	int nsignals;      /* of each two ranks */
 	struct tti_window_signals *signals;
 	_Atomic uint64_t *taken;       /* [n * nsignals]: signals that were waited for */
 	struct tti_window_peer *peers; /* [n] */
@@ -49,6 +51,10 @@ static inline size_t tti_window_signal_count(const struct tutti_window *window)
 {
 	return (size_t)window->comm->n * (size_t)window->nsignals;
 }
+
+/* Copy to or from memory that the host does not reach, the window's or the program's. */
+TUTTI_CHECKED tutti_status tti_window_copy(const struct tutti_window *window, void *to,
+					   const void *from, size_t nbytes);
 
 /* The communicator ends: take back what it lent to windows. */
 void tti_windows_release(struct tti_comm *comm);

@@ -6,7 +6,7 @@
 #include "core/call/stream.h"
 #include "core/call/timeout.h"
 #include "core/comm_error.h"
-#include "core/device/flight.h"
+#include "core/device/bounce.h"
 #include "core/handle.h"
 #include "core/stall.h"
 #include "core/window/window.h"
@@ -91,24 +91,41 @@ static tutti_status look_at_window(const struct work *work)
 	return tti_comm_async_error(comm);
 }
 
+static tutti_status move_by_net(const struct work *work)
+{
+	struct tutti_window *window = work->window;
+	const bool puts = work->kind == PUT;
+	struct tti_bounce memory;
+	tutti_status st;
+
+	TTI_TRY(tti_bounce_open(window->comm, work->memory, work->nbytes, puts, &memory));
+	st = puts ? tti_window_net_put(window, work->peer, work->offset, memory.host, work->nbytes)
+		  : tti_window_net_get(window, work->peer, work->offset, memory.host, work->nbytes);
+	if (st == TUTTI_OK && !puts)
+		st = tti_bounce_store(&memory, work->nbytes);
+	tti_bounce_close(&memory);
+	return st;
+}
+
 static tutti_status move(const struct work *work)
 {
 	struct tutti_window *window = work->window;
 	const struct tti_window_peer *peer = &window->peers[work->peer];
+	const bool puts = work->kind == PUT;
+	void *const there = peer->data + work->offset;
+	void *const to = puts ? there : work->memory;
+	const void *const from = puts ? work->memory : there;
+	bool is_of_device;
 
-	if (!peer->signals)
-		return work->kind == PUT ? tti_window_net_put(window, work->peer, work->offset,
-							      work->memory, work->nbytes)
-					 : tti_window_net_get(window, work->peer, work->offset,
-							      work->memory, work->nbytes);
 	if (!work->nbytes)
 		return TUTTI_OK;
+	TTI_TRY(tti_is_of_device(window->comm, work->memory, &is_of_device));
 	TTI_TRY(look_at_window(work));
 	/* Stored through the caches: the rank that is signalled reads it next. */
-	if (work->kind == PUT)
-		memmove(peer->data + work->offset, work->memory, work->nbytes);
+	if (is_of_device || peer->is_of_device)
+		TTI_TRY(tti_window_copy(window, to, from, work->nbytes));
 	else
-		memmove(work->memory, peer->data + work->offset, work->nbytes);
+		memmove(to, from, work->nbytes);
 	return look_at_window(work);
 }
 
@@ -146,7 +163,7 @@ static tutti_status run(const struct work *work)
 	switch (work->kind) {
 	case PUT:
 	case GET:
-		return move(work);
+		return window->peers[work->peer].signals ? move(work) : move_by_net(work);
 	case SIGNAL:
 		return send_signal(work);
 	case WAIT_SIGNAL:
@@ -211,8 +228,7 @@ static tutti_status check(const struct work *work, const struct tti_comm *comm)
 	if (moves && work->nbytes && !work->memory)
 		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", names[work->kind],
 				work->nbytes);
-	return tti_device_check_host(comm, names[work->kind],
-				     moves && work->nbytes ? work->memory : NULL);
+	return TUTTI_OK;
 }
 
 static tutti_status enter(struct tutti_window *window, struct tti_comm **comm)

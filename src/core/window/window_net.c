@@ -11,6 +11,7 @@
 
 #include "boot/watch/watch.h"
 #include "core/comm_error.h"
+#include "core/device/bounce.h"
 #include "core/init/setup.h"
 #include "core/stall.h"
 #include "core/window/window_signals.h"
@@ -60,9 +61,38 @@ size_t tti_net_most(const struct tti_window_net *net)
 	return net->port->slot_bytes - sizeof(struct tti_net_head);
 }
 
-/* Send replies, as far as there is room. */
-static bool pay(struct tti_window_net *net, struct tti_net_peer *peer)
+/* Bytes of the window as the host reaches them; NULL: the port has failed. */
+static const uint8_t *look_at(struct tti_window_net *net, int rank, uint64_t offset, size_t nbytes)
 {
+	const uint8_t *from = net->window->base + offset;
+	tutti_status st;
+
+	if (!net->room)
+		return from;
+	st = tti_window_copy(net->window, net->room, from, nbytes);
+	if (st == TUTTI_OK)
+		return net->room;
+	tti_port_fail(net->port, st, rank);
+	return NULL;
+}
+
+static void store(struct tti_window_net *net, int rank, uint64_t offset, const uint8_t *data,
+		  size_t nbytes)
+{
+	tutti_status st = TUTTI_OK;
+
+	if (net->room)
+		st = tti_window_copy(net->window, net->window->base + offset, data, nbytes);
+	else
+		memcpy(net->window->base + offset, data, nbytes);
+	if (st != TUTTI_OK)
+		tti_port_fail(net->port, st, rank);
+}
+
+/* Send replies, as far as there is room. */
+static bool pay(struct tti_window_net *net, int rank)
+{
+	struct tti_net_peer *peer = &net->peers[rank];
 	bool moved = false;
 
 	while (peer->reply_left) {
@@ -73,8 +103,9 @@ static bool pay(struct tti_window_net *net, struct tti_net_peer *peer)
 			.number = peer->reply_number,
 		};
 
-		if (!tti_net_send(peer, &head, net->window->base + peer->reply_at,
-				  (size_t)head.nbytes))
+		const uint8_t *data = look_at(net, rank, peer->reply_at, (size_t)head.nbytes);
+
+		if (!data || !tti_net_send(peer, &head, data, (size_t)head.nbytes))
 			return moved;
 		peer->reply_at += head.nbytes;
 		peer->reply_left -= head.nbytes;
@@ -108,7 +139,7 @@ static bool take(struct tti_window_net *net, int rank, const struct tti_net_head
 	case TTI_NET_PUT:
 		if (!is_inside(net, head) || head->nbytes != nbytes)
 			return false;
-		memcpy(net->window->base + head->offset, data, nbytes);
+		store(net, rank, head->offset, data, nbytes);
 		return true;
 	case TTI_NET_GET:
 		if (!is_inside(net, head) || peer->reply_left)
@@ -169,6 +200,9 @@ static bool receive(struct tti_window_net *net, int rank)
 		}
 		link->ops->release(link);
 		moved = true;
+		/* A signal behind bytes that could not be stored is not counted. */
+		if (net->port->failure != TUTTI_OK)
+			return true;
 	}
 	return moved;
 }
@@ -181,7 +215,7 @@ bool tti_net_pump(struct tti_window_net *net)
 	for (int rank = 0; rank < net->port->nranks && net->port->failure == TUTTI_OK; rank++)
 		if (net->peers[rank].link) {
 			moved |= receive(net, rank);
-			moved |= pay(net, &net->peers[rank]);
+			moved |= pay(net, rank);
 		}
 	return moved;
 }
@@ -252,12 +286,13 @@ static tutti_status join(struct tti_window_net *net)
 	struct tutti_window *window = net->window;
 	const size_t n = (size_t)window->comm->n;
 	struct tti_port_config config;
-	struct tti_card *cards = tti_calloc(n, sizeof(*cards));
+	struct tti_card *cards;
 	uint64_t domain;
 	tutti_status st;
+	void *memory;
 
-	if (!cards)
-		return tti_fail(TUTTI_ENOMEM, "cards of %zu ranks: out of memory", n);
+	TTI_TRY(tti_bounce_alloc(window->comm, n * sizeof(*cards), &memory));
+	cards = memory;
 	config = tti_port_config_of(window->comm, &tti_transport_tcp);
 	st = tti_transport_tcp.open(&config, &net->port, &cards[config.rank]);
 	if (st == TUTTI_OK)
@@ -265,7 +300,7 @@ static tutti_status join(struct tti_window_net *net)
 				      window->handle, NULL);
 	if (st == TUTTI_OK)
 		st = tti_transport_tcp.join(net->port, cards, &domain);
-	tti_free(cards);
+	tti_bounce_free(window->comm, memory);
 	return st;
 }
 
@@ -320,6 +355,11 @@ tutti_status tti_window_net_open(struct tutti_window *window)
 	if (!net->peers)
 		return tti_fail(TUTTI_ENOMEM, "window: out of memory");
 	TTI_TRY(join(net));
+	if (window->is_of_device) {
+		net->room = tti_alloc(tti_net_most(net));
+		if (!net->room)
+			return tti_fail(TUTTI_ENOMEM, "window: out of memory");
+	}
 	TTI_TRY(connect_all(net));
 	st = tti_thread_start(&net->thread, "tutti-window", serve, net);
 	net->has_thread = st == TUTTI_OK;
@@ -374,5 +414,6 @@ void tti_window_net_close(struct tti_window_net *net)
 	tti_fd_close(&net->wake_fd);
 	pthread_mutex_destroy(&net->lock);
 	tti_free(net->peers);
+	tti_free(net->room);
 	tti_free(net);
 }

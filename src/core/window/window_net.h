@@ -41,6 +41,7 @@ struct tti_window_net {
 	struct tti_port *port;
 	pthread_mutex_t lock;       /* of the port and all below */
 	struct tti_net_peer *peers; /* [n] */
+	uint8_t *room;              /* of one message, if the window is memory of a device */
 	int wake_fd;
 	bool leaving, closing, has_thread;
 	pthread_t thread;

@@ -266,12 +266,8 @@ static void pass_what_kernels_do_not_reach(struct trouble *trouble, int rank)
 		says(trouble->comm, "the send buffer of all_reduce");
 	}
 	if (trouble->devices[rank] >= 0) {
-		tutti_window_t window;
 		tutti_reg_t reg;
 
-		CHECK(tutti_window_create(trouble->comm, trouble->buffer.memory, 64, &window) ==
-		      TUTTI_EUNSUPPORTED);
-		says(trouble->comm, "tutti_window_create(): ");
 		/* To register it means nothing, and is allowed. */
 		if (CHECK_OK(tutti_register(trouble->comm, trouble->buffer.memory, 64, &reg)))
 			CHECK_OK(tutti_deregister(trouble->comm, reg));
