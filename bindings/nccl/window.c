@@ -41,12 +41,6 @@ static ncclResult_t create_now(void *work)
 	void *const memory = tti_nccl_reach_of(comm, window->base);
 	tutti_status status = TUTTI_OK;
 
-	/* Collectives use the memory in place; nothing puts into it. */
-	if (comm->has_kernels)
-		return window->nbytes > 0
-			       ? tti_nccl_report(comm, tutti_register(comm->comm, memory,
-								      window->nbytes, &window->reg))
-			       : ncclSuccess;
 	if (!comm->signals)
 		status = create_signals(comm);
 	/* If ranks are threads, collectives and puts then use the memory in place. */
@@ -243,10 +237,6 @@ static ncclResult_t find_signal(ncclComm_t comm, int signal, int context, unsign
 				     "signal %d of context %d: the communicator has %d signals in "
 				     "each of %d contexts (numRmaSig, numRmaCtx of its config)",
 				     signal, context, comm->rma_signals, comm->rma_contexts);
-	if (comm->has_kernels)
-		return tti_nccl_fail(comm, ncclInvalidUsage,
-				     "puts and signals are not done by kernels yet: "
-				     "TUTTI_NCCL_KERNELS=0 does them in memory of the host");
 	if (!comm->signals)
 		return tti_nccl_fail(comm, ncclInvalidUsage,
 				     "there are no signals before all ranks have registered a "

@@ -267,6 +267,42 @@ static void memory(void **state)
 	assert_int_equal(ranks_run(RANKS, memory_of_a_rank, NULL), 0);
 }
 
+/* -- Puts and signals ---------------------------------------------------------------------------- */
+
+/* Into the window of the next rank, behind what the stream does before, and before what it does next. */
+static void puts_of_a_rank(ncclComm_t comm, int rank, int n, void *arg)
+{
+	const int next = (rank + 1) % n, previous = (rank + n - 1) % n;
+	const struct at at = begin(comm, rank, n);
+	ncclWaitSignalDesc_t signal = { .opCnt = 1, .peer = previous };
+	ncclWindow_t window;
+
+	(void)arg;
+	CHECK_OK(ncclCommWindowRegister(comm, at.recv, MOST * sizeof(float), &window, 0));
+	for (size_t count = 1; count <= MOST; count *= 41) {
+		put(&at, at.send, count);
+		CHECK_OK(ncclPutSignal(at.send, count, ncclFloat32, next, window, 0, 0, 0, 0, comm,
+				       at.stream));
+		CHECK_OK(ncclWaitSignal(1, &signal, comm, at.stream));
+		get(&at, at.recv, count);
+		for (size_t k = 0; k < count; k++)
+			CHECK(at.host[k] == value(previous, k));
+		/* The next rank puts again once this one has looked. */
+		signal.peer = next;
+		CHECK_OK(ncclSignal(previous, 0, 0, 0, comm, at.stream));
+		CHECK_OK(ncclWaitSignal(1, &signal, comm, at.stream));
+		signal.peer = previous;
+	}
+	CHECK_OK(ncclCommWindowDeregister(comm, window));
+	end(&at);
+}
+
+static void puts_and_signals(void **state)
+{
+	(void)state;
+	assert_int_equal(ranks_run(RANKS, puts_of_a_rank, NULL), 0);
+}
+
 /* -- Graphs and scalars -------------------------------------------------------------------------- */
 
 static void graph_of_a_rank(ncclComm_t comm, int rank, int n, void *arg)
@@ -454,13 +490,10 @@ static void errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(collectives),
-		cmocka_unit_test(ranks_that_share),
-		cmocka_unit_test(memory),
-		cmocka_unit_test(graphs),
-		cmocka_unit_test(scalars),
-		cmocka_unit_test(errors),
-		cmocka_unit_test(one_thread_has_all_ranks),
+		cmocka_unit_test(collectives), cmocka_unit_test(ranks_that_share),
+		cmocka_unit_test(memory),      cmocka_unit_test(graphs),
+		cmocka_unit_test(scalars),     cmocka_unit_test(puts_and_signals),
+		cmocka_unit_test(errors),      cmocka_unit_test(one_thread_has_all_ranks),
 	};
 
 	ranks_prepare(take_own_device);
