@@ -25,46 +25,6 @@
 #include "util/mem.h"
 #include "util/params.h"
 
-/* -- What others may ask (stall.h) --------------------------------------------- */
-
-/* `args`, or the user's call that they are a part of, with number `seq`. */
-static void publish_call(struct tti_comm *comm, uint64_t seq, uint64_t sign, uint64_t split,
-			 const struct tti_args *args)
-{
-	const enum tti_stage stage = args->stage;
-
-	args = args->part_of ? args->part_of : args;
-	if (args->sides) {
-		struct tti_sides *last;
-
-		pthread_mutex_lock(&comm->lock);
-		last = comm->current.sides;
-		comm->current.sides = tti_sides_take(args->sides);
-		comm->current.handoff_seq = seq;
-		pthread_mutex_unlock(&comm->lock);
-		tti_sides_drop(last);
-	}
-	tti_current_call_publish(&comm->current, &(struct tti_published_call){
-							 .seq = seq,
-							 .signature = sign,
-							 .count = tti_args_common_count(args),
-							 .packed = tti_args_pack(args),
-							 .split = split,
-							 .stage = stage,
-						 });
-}
-
-void tti_call_begin(struct tti_comm *comm, uint64_t packed)
-{
-	tti_current_call_publish(
-		&comm->current, &(struct tti_published_call){ .seq = comm->seq, .packed = packed });
-}
-
-void tti_call_end(struct tti_comm *comm)
-{
-	tti_current_call_end(&comm->current);
-}
-
 /* -- Running ----------------------------------------------------------------- */
 
 /* A collective while it runs. */
@@ -180,7 +140,7 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 	const uint64_t sign = take_number(comm, args, call);
 
 	if (args->sides || args->part_of)
-		publish_call(comm, comm->seq, sign, call->split, args);
+		tti_call_publish(comm, comm->seq, sign, call->split, args);
 	else
 		tti_current_call_publish(&comm->current,
 					 &(struct tti_published_call){ .seq = comm->seq,
@@ -314,7 +274,7 @@ tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *a
 {
 	if (status != TUTTI_ENOMEM && status != TUTTI_ESYS)
 		return status;
-	publish_call(comm, comm->seq, 0, 0, args);
+	tti_call_publish(comm, comm->seq, 0, 0, args);
 	status = tti_stall_settle(comm, status, -1);
 	tti_call_end(comm);
 	return status;
@@ -456,7 +416,7 @@ static tutti_status start_item(const struct tti_call_item *item, struct tti_runn
 	clear(&run->job);
 	run->sign = 0;
 	if (!run->is_apart)
-		publish_call(item->comm, item->comm->seq, sign_of_stage(item), 0, item->now);
+		tti_call_publish(item->comm, item->comm->seq, sign_of_stage(item), 0, item->now);
 	st = tti_transfers_start(item->comm, item->now, item->nnow, &run->job);
 	if (st == TUTTI_OK)
 		return TUTTI_OK;
@@ -553,11 +513,6 @@ void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *
 }
 
 /* -- In a stream of the program -------------------------------------------------------- */
-
-void tti_call_show(struct tti_comm *comm, const struct tti_flight_call *call)
-{
-	publish_call(comm, call->seq, call->sign, call->split, call->args);
-}
 
 /* The item's flight keeps what its end needs. */
 static tutti_status keep_item(const struct tti_call_item *item)

@@ -81,6 +81,9 @@ void tti_call_show(struct tti_comm *comm, const struct tti_flight_call *call);
 tutti_status tti_call_finish(struct tti_comm *comm, const struct tti_args *args, int n,
 			     const struct tti_job *job, tutti_status status);
 
+/* Ranks that ask are told of `args`, or of the user's call that they are a part of, with number `seq`. */
+void tti_call_publish(struct tti_comm *comm, uint64_t seq, uint64_t sign, uint64_t split,
+		      const struct tti_args *args);
 /* Around what is no call of all ranks: ranks that ask are told of `packed` (args.h). */
 void tti_call_begin(struct tti_comm *comm, uint64_t packed);
 void tti_call_end(struct tti_comm *comm);
