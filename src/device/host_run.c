@@ -98,8 +98,8 @@ static void set_up(struct runner *runner)
 {
 	const uint32_t nthreads = runner->host->nthreads;
 
-	for (uint32_t i = 0; i < runner->nblocks; i++)
-		pthread_barrier_init(&runner->block[i].barrier, NULL, nthreads);
+	for (uint32_t i = 0; i < 2 * runner->nblocks; i++)
+		pthread_barrier_init(&runner->block[i / 2].barrier[i % 2], NULL, nthreads);
 	for (uint32_t i = 0; i < runner->nblocks * nthreads; i++) {
 		const uint32_t block = i / nthreads;
 
@@ -120,8 +120,8 @@ static void set_up(struct runner *runner)
 
 static void tear_down(struct runner *runner)
 {
-	for (uint32_t i = 0; i < runner->nblocks; i++)
-		pthread_barrier_destroy(&runner->block[i].barrier);
+	for (uint32_t i = 0; i < 2 * runner->nblocks; i++)
+		pthread_barrier_destroy(&runner->block[i / 2].barrier[i % 2]);
 	pthread_mutex_destroy(&runner->lock);
 	pthread_cond_destroy(&runner->decided);
 }

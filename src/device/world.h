@@ -18,10 +18,11 @@
 #include <stddef.h>
 #include <time.h>
 
-/* A block of threads of the host. */
+/* A block of threads of the host. Of one barrier TSan would take what a thread does before it comes there
+ * again for done before those leave that wake late: so it would miss accesses that nothing orders. */
 struct tti_dev_host_block {
-	pthread_barrier_t barrier;
-	uint32_t said[3]; /* by tti_dev_barrier_any(), in turns of three */
+	pthread_barrier_t barrier[2]; /* in turns */
+	uint32_t said[3];             /* by tti_dev_barrier_any(), in turns of three */
 };
 #endif
 
@@ -31,6 +32,7 @@ struct tti_dev_world {
 	struct tti_dev_host_block *block;
 	uint32_t tid, nthreads;
 	uint32_t turn; /* of said[] */
+	uint32_t side; /* of barrier[] */
 	void *(*view)(uint64_t address);
 	uint64_t read, written; /* bytes of user data so far */
 #endif
@@ -108,6 +110,15 @@ TTI_DEV_FN void tti_dev_store_release(uint64_t *at, uint64_t value)
 TTI_DEV_FN void tti_dev_store_release_32(uint32_t *at, uint32_t value)
 {
 	asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+/* What is only looked at: whoever goes by it reads it again, and acquires. */
+TTI_DEV_FN uint64_t tti_dev_load_64(const uint64_t *at)
+{
+	uint64_t value;
+
+	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+	return value;
 }
 
 TTI_DEV_FN uint32_t tti_dev_load_32(const uint32_t *at)
@@ -196,7 +207,7 @@ TTI_DEV_FN uint32_t tti_dev_nthreads(const struct tti_dev_world *world)
 TTI_DEV_FN void tti_dev_barrier(struct tti_dev_world *world)
 {
 	if (world->nthreads > 1)
-		pthread_barrier_wait(&world->block->barrier);
+		pthread_barrier_wait(&world->block->barrier[world->side ^= 1]);
 }
 
 /* The same; gives whether any of the threads had a value other than 0. */
@@ -254,6 +265,11 @@ TTI_DEV_FN void tti_dev_store_release(uint64_t *at, uint64_t value)
 TTI_DEV_FN void tti_dev_store_release_32(uint32_t *at, uint32_t value)
 {
 	__atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+TTI_DEV_FN uint64_t tti_dev_load_64(const uint64_t *at)
+{
+	return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
 TTI_DEV_FN uint32_t tti_dev_load_32(const uint32_t *at)

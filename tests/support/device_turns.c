@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +17,10 @@
 
 static void turns_pass_on(void);
 static void turns_rest(void);
-static int turns_barrier(pthread_barrier_t *barrier);
+static int turns_barrier(void);
 
 /* What the interpreter waits by. */
-#define pthread_barrier_wait(barrier) turns_barrier(barrier)
+#define pthread_barrier_wait(barrier) ((void)(barrier), turns_barrier())
 #define sched_yield()                 turns_pass_on()
 #define nanosleep(time, left)         ((void)(time), turns_rest())
 #include "device/run.h"
@@ -163,12 +162,11 @@ static void go_on(struct strand *strand, uint32_t n)
 	relay->idle = 0;
 }
 
-static int turns_barrier(pthread_barrier_t *barrier)
+static int turns_barrier(void)
 {
-	struct block *block =
-		(struct block *)(void *)((char *)barrier -
-					 offsetof(struct tti_dev_host_block, barrier));
-	const uint32_t nthreads = block->strand->line->nthreads;
+	struct strand *self = &relay->strand[relay->running];
+	struct block *block = &self->line->block[self->block];
+	const uint32_t nthreads = self->line->nthreads;
 
 	if (++block->arrived < nthreads) {
 		wait_for_others();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Launches that do not come to their end: stopped at any moment, of calls that differ, with a rank that
  * never comes; and kernels that forget where memory lies. TEST_CASES=1000: so many stops. */
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -201,6 +202,70 @@ static void what_is_done_is_all_there(void **state)
 	assert_true(seen > 0);
 }
 
+/* Whether all blocks of rank 0 say so. */
+static bool all_say(struct device_bed *bed, uint32_t runs)
+{
+	for (uint32_t block = 0; block < bed->config.nblocks; block++)
+		if (__atomic_load_n(&device_control(bed, 0)->runs[block], __ATOMIC_ACQUIRE) != runs)
+			return false;
+	return true;
+}
+
+/* That rank 0 runs. */
+static _Atomic bool was_seen;
+
+/* All other ranks begin when it was seen that rank 0 runs. */
+static tutti_status run_after_the_first(const struct tti_dev_launch *launch,
+					const struct tti_dev_host *host)
+{
+	const int64_t until = tti_now_ns() + 60000 * TTI_NS_PER_MS;
+
+	while (launch->call[0].control != on.bed.control[0] && !was_seen && tti_now_ns() < until)
+		sched_yield();
+	return tti_dev_host_run(launch, host);
+}
+
+static void look_when_none_runs(void *self, struct device_bed *bed)
+{
+	struct end *end = self;
+	const struct tti_dev_lane *lane = device_view(bed, bed->lanes[0]);
+	const int64_t until = tti_now_ns() + 60000 * TTI_NS_PER_MS;
+
+	for (; !end->seen && tti_now_ns() < until; sched_yield()) {
+		if (!was_seen)
+			was_seen = all_say(bed, 1);
+		else
+			end->seen = all_say(bed, 0);
+	}
+	for (int i = 0; end->seen && i < 2 * bed->config.n; i++)
+		end->messages += lane[i].seq;
+}
+
+/* The same of a call that tells nobody that it is done: its blocks say that they do not run. */
+static void what_does_not_run_is_all_there(void **state)
+{
+	const struct device_config with = { .n = 2,
+					    .nblocks = 2,
+					    .nthreads = 4,
+					    .nslots = 2,
+					    .per_launch = 1,
+					    .run = run_after_the_first };
+
+	(void)state;
+	for (uint64_t i = 0; i < 5; i++) {
+		struct end end = { .seen = false };
+
+		set_up_long(TUTTI_ALL_REDUCE, "direct", 2, &with, 1 + i, 1);
+		on.call[0].done = 0;
+		was_seen = false;
+		assert_int_equal(device_run_watched(&on.bed, on.call, 1, look_when_none_runs, &end),
+				 DEVICE_ENDED);
+		assert_true(end.seen);
+		assert_true(end.messages > 0);
+		tear_down();
+	}
+}
+
 /* -- A rank that never comes ----------------------------------------------------------------- */
 
 struct sight {
@@ -393,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_is_reached_where_it_lies),
 		cmocka_unit_test(what_is_done_is_all_there),
+		cmocka_unit_test(what_does_not_run_is_all_there),
 		cmocka_unit_test(calls_that_differ_are_found),
 		cmocka_unit_test(a_rank_that_never_comes_is_named),
 		cmocka_unit_test(others_end_with_a_rank_that_is_stopped),

@@ -15,6 +15,7 @@
 #include "support/device_trial.h"
 #include "support/reference.h"
 #include "support/sanitizer.h"
+#include "util/clock.h"
 #include "util/error.h"
 
 #define RANKS    6
@@ -224,9 +225,67 @@ static void swaps_come_out_right(void **state)
 	}
 }
 
+/* -- What has come before a rank looks ------------------------------------------------------- */
+
+static struct device_bed *early_bed;
+
+static uint64_t nfull(const struct device_bed *bed, uint32_t block)
+{
+	const struct tti_dev_lane *lane =
+		(const struct tti_dev_lane *)device_view(bed, bed->lanes[0]) + 4 * block + 2 * 1;
+
+	return __atomic_load_n((uint64_t *)device_view(bed, lane->full), __ATOMIC_RELAXED);
+}
+
+/* Rank 0 begins when all messages to it are there. */
+static tutti_status run_after_messages(const struct tti_dev_launch *launch,
+				       const struct tti_dev_host *host)
+{
+	const int64_t until = tti_now_ns() + 60000 * TTI_NS_PER_MS;
+
+	for (uint32_t block = 0; launch->call[0].control == early_bed->control[0] &&
+				 block < launch->nblocks && tti_now_ns() < until;)
+		block += nfull(early_bed, block) > 0;
+	return tti_dev_host_run(launch, host);
+}
+
+/* The first look of a block at its queues finds a message that must not be taken yet, as it goes to where
+ * another queue still sends from. */
+static void what_has_come_already_waits_for_the_send(void **state)
+{
+	static struct play play;
+	const struct device_config config = { .n = 2,
+					      .nblocks = 3,
+					      .nthreads = 4,
+					      .nslots = 1,
+					      .slot_bytes = PIECE,
+					      .per_launch = 1,
+					      .run = run_after_messages };
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct list *list = &play.list[0];
+		struct message *message = &list->message[0];
+
+		play = (struct play){ .random = seed, .n = 2 };
+		device_bed_init(&play.bed, &config);
+		early_bed = &play.bed;
+		do
+			draw_message(&play, message);
+		while (message->from != 0 || !message->swaps || message->nbytes < 3 * PIECE);
+		add_message(list, message);
+		for (int rank = 0; rank < 2; rank++)
+			make_part(&play, &list->part[rank], rank, &play.call[rank]);
+		assert_int_equal(device_run(&play.bed, play.call, 1), DEVICE_DONE);
+		assert_true(is_right(&play, message));
+		tear_down(&play);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_has_come_already_waits_for_the_send),
 		cmocka_unit_test(swaps_come_out_right),
 	};
 
