@@ -12,7 +12,7 @@
  *
  *     look      which of the own queues can go
  *     barrier   the one that is next in turn is chosen; none: look again
- *     run       as in run.h, and nothing waits but for words
+ *     run       as in run.h, and nothing waits long but for words
  *     move on   the queues of that operation
  *     barrier   where queues stand is everybody's
  *
@@ -96,7 +96,8 @@ TTI_DEV_FN int tti_dev_is_free(const struct tti_dev_env *env, const struct tti_d
 	return 1;
 }
 
-/* Whether a queue stands at that block of data of an operation, and has its message, or room. */
+/* Whether a queue stands at that block of data of an operation, and has its message, or room. Nothing is
+ * ordered by that: the operation waits for both again (run_operation.h), and has not to wait long. */
 TTI_DEV_FN int tti_dev_has_come(const struct tti_dev_env *env, int32_t queue, int32_t index,
 				int32_t round)
 {
@@ -109,12 +110,11 @@ TTI_DEV_FN int tti_dev_has_come(const struct tti_dev_env *env, int32_t queue, in
 		return 0;
 	if (env->shared->queue[queue].is_send)
 		return lane->known + lane->nslots > lane->seq ||
-		       tti_dev_load_acquire(TTI_DEV_AT(&env->world, uint64_t, lane->freed)) +
+		       tti_dev_load_64(TTI_DEV_AT(&env->world, uint64_t, lane->freed)) +
 				       lane->nslots >
 			       lane->seq;
 	if (!env->shared->words)
-		return tti_dev_load_acquire(TTI_DEV_AT(&env->world, uint64_t, lane->full)) >
-		       lane->seq;
+		return tti_dev_load_64(TTI_DEV_AT(&env->world, uint64_t, lane->full)) > lane->seq;
 	words = TTI_DEV_AT(&env->world, uint64_t, tti_dev_words_of(lane, tti_dev_slot_of(lane)));
 	tti_dev_load_words(words, &a, &b);
 	tti_dev_load_words(words + 2, &c, &d);
