@@ -54,6 +54,9 @@ struct tti_args {
 	/* As TUTTI_ALGO, of the communicator or of tutti_comm_set_algorithm() when the call was
 	 * made; NULL: none is forced. Equal texts of a communicator are one text. */
 	const char *algo;
+	/* What the library tells itself, the same on all ranks: it lies in memory of the host, and the
+	 * host moves it where calls are kernels. */
+	bool on_host;
 	/* The user's call that this one is a part of; ranks compare and report that one. NULL: this
 	 * is the user's. */
 	const struct tti_args *part_of;

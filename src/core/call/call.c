@@ -56,7 +56,8 @@ static tutti_status find_program(const struct tti_running_call *run, bool in_mem
 
 bool tti_call_is_on_device(const struct tti_comm *comm, const struct tti_args *args)
 {
-	return comm->device && !args->part_of && !(args->custom && args->custom->fn);
+	return comm->device && !args->part_of && !args->on_host &&
+	       !(args->custom && args->custom->fn);
 }
 
 /* By slots. */
@@ -206,9 +207,9 @@ static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 	run->call = call;
 	run->sign = run->is_apart ? take_number(comm, args, call) : begin(comm, args, call);
 	clear(&run->job);
-	/* A memory program reads the inputs of others, but only their ranks know the scalars. */
-	if (!tti_call_is_on_device(comm, args) && !reducer_of(comm, args).scalars &&
-	    tti_memory_asks(comm, args, call))
+	/* A memory program reads the inputs of others, but only their ranks know the scalars. Kernels choose
+	 * by themselves, and what the host does in their place goes by slots. */
+	if (!comm->devices && !reducer_of(comm, args).scalars && tti_memory_asks(comm, args, call))
 		st = start_in_memory(run);
 	else
 		st = start_plain(run, &run->job);

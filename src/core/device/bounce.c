@@ -58,22 +58,3 @@ void tti_bounce_close(struct tti_bounce *bounce)
 		tti_free(bounce->host);
 	*bounce = (struct tti_bounce){ 0 };
 }
-
-tutti_status tti_bounce_alloc(const struct tti_comm *comm, size_t nbytes, void **out)
-{
-	uint64_t at;
-
-	*out = NULL;
-	if (comm->device)
-		return tti_gpu_pinned_alloc(comm->device->gpu, nbytes, out, &at);
-	*out = tti_zalloc(nbytes);
-	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "%zu bytes: out of memory", nbytes);
-}
-
-void tti_bounce_free(const struct tti_comm *comm, void *memory)
-{
-	if (comm->device)
-		tti_gpu_pinned_free(comm->device->gpu, memory);
-	else
-		tti_free(memory);
-}

@@ -37,8 +37,4 @@ TUTTI_CHECKED tutti_status tti_bounce_store(const struct tti_bounce *bounce, siz
 /* Zeroed and closed ones are fine. */
 void tti_bounce_close(struct tti_bounce *bounce);
 
-/* Zeroed memory of the host that calls on the communicator take: pinned if the rank has a device. */
-TUTTI_CHECKED tutti_status tti_bounce_alloc(const struct tti_comm *comm, size_t nbytes, void **out);
-void tti_bounce_free(const struct tti_comm *comm, void *memory); /* NULL is fine */
-
 #endif

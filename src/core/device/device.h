@@ -114,7 +114,7 @@ struct tti_device_program {
 	const struct tti_executable *of; /* NULL: forgotten */
 	int users;                       /* kernels that may run it */
 	struct tti_dev_program *flat;    /* the same on the host */
-	uint64_t at;
+	struct tti_device_room *room;
 	int32_t *peers; /* [npeers]: that it talks to, each once */
 	int npeers;
 };
@@ -161,6 +161,9 @@ struct tti_device {
 	TTI_VEC(struct tti_device_program *) programs;
 	TTI_VEC(struct tti_device_room *) rooms; /* all that there are */
 	struct tti_device_room *free_rooms;
+	/* Nothing of it is freed before the end: that would wait for all kernels of the GPU, and those of
+	 * ranks that share it may wait for this one. */
+	TTI_VEC(uint64_t) tables;  /* that nothing lent has now, under the lock of lend.c */
 	TTI_VEC(uint64_t) scratch; /* the last is in use */
 	size_t scratch_bytes;
 

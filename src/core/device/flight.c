@@ -379,7 +379,7 @@ tutti_status tti_flight_fill(struct tti_flight *flight, struct tti_flight_part *
 	TTI_TRY(set_operator(flight, call, args));
 	flat = part->program->flat;
 	slice_of_call = call->slice * (uint64_t)call->type_size;
-	call->program = part->program->at;
+	call->program = part->program->room->at;
 	call->done = device->flights->words->host_at;
 	call->done_value = flight->number;
 	call->window = tti_dev_window(flat);

@@ -209,11 +209,10 @@ static void free_lent(struct tti_lending *lending, struct lent *lent, int64_t ti
 	for (int peer = 0; lent->here && peer < comm->n; peer++)
 		tti_gpu_memory_free(lent->here[peer]);
 	tti_gpu_memory_free(lent->memory);
-	/* A graph may still read it: it is freed with the device. */
-	if (!lent->base.is_captured || !tti_vec_push(&comm->device->scratch, lent->base.table))
-		tti_gpu_free(comm->device->gpu, lent->base.table);
-	if (lent->base.table)
-		comm->device->device_bytes -= (size_t)comm->n * sizeof(uint64_t);
+	if (lent->base.table && !tti_vec_push(&comm->device->tables, lent->base.table))
+		tti_log(TTI_LOG_WARN, TTI_CORE,
+			"rank %d: out of memory, so %zu bytes of its GPU are not freed", comm->rank,
+			(size_t)comm->n * sizeof(uint64_t));
 	tti_free(lent->here);
 	tti_free(lent);
 }
@@ -231,7 +230,10 @@ static tutti_status let_reach(struct tti_lending *lending, struct lent *lent, ui
 		TTI_TRY(ask_others(lending, &ask, 0, at));
 	}
 	TTI_TRY(lend_here(comm, lent, &ask.name, at));
-	TTI_TRY(tti_device_alloc(comm->device, nbytes, &lent->base.table));
+	if (comm->device->tables.n > 0)
+		lent->base.table = comm->device->tables.at[--comm->device->tables.n];
+	else
+		TTI_TRY(tti_device_alloc(comm->device, nbytes, &lent->base.table));
 	return tti_device_write(comm->device, lent->base.table, at, nbytes);
 }
 

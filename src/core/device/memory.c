@@ -14,9 +14,8 @@
 
 static void free_program(struct tti_device *device, struct tti_device_program *program)
 {
-	tti_gpu_free(device->gpu, program->at);
-	if (program->at)
-		device->device_bytes -= program->flat->nbytes;
+	if (program->room)
+		tti_device_room_put(device, program->room);
 	tti_free(program->flat);
 	tti_free(program->peers);
 	tti_free(program);
@@ -56,8 +55,8 @@ static tutti_status fill_program(struct tti_device *device, const struct tti_com
 {
 	TTI_TRY(find_peers(device, compiled, program));
 	TTI_TRY(tti_dev_flatten(compiled, &program->flat));
-	TTI_TRY(tti_device_alloc(device, program->flat->nbytes, &program->at));
-	return tti_device_write(device, program->at, program->flat, program->flat->nbytes);
+	TTI_TRY(tti_device_room_take(device, program->flat->nbytes, false, &program->room));
+	return tti_device_write(device, program->room->at, program->flat, program->flat->nbytes);
 }
 
 static tutti_status add_program(struct tti_device *device, const struct tti_executable *of,
@@ -226,5 +225,8 @@ void tti_device_free_memory(struct tti_device *device)
 		tti_gpu_free(device->gpu, device->scratch.at[i]);
 	tti_vec_release(&device->programs);
 	tti_vec_release(&device->rooms);
+	for (size_t i = 0; i < device->tables.n; i++)
+		tti_gpu_free(device->gpu, device->tables.at[i]);
+	tti_vec_release(&device->tables);
 	tti_vec_release(&device->scratch);
 }

@@ -3,8 +3,10 @@
 
 #include <sodium.h>
 
+#include "core/call/args.h"
 #include "core/call/group.h"
 #include "core/call/stream.h"
+#include "core/call/submit.h"
 #include "core/comm_error.h"
 #include "core/device/bounce.h"
 #include "core/device/device.h"
@@ -141,6 +143,18 @@ static tutti_status check_alike(const struct tti_comm *comm, const struct card *
 	return TUTTI_OK;
 }
 
+tutti_status tti_window_tell_all(const struct tutti_window *window, void *cards, size_t nbytes)
+{
+	const struct tti_args args = { .coll = TUTTI_ALL_GATHER,
+				       .send = (char *)cards + (size_t)window->comm->rank * nbytes,
+				       .recv = cards,
+				       .count = nbytes,
+				       .type = TUTTI_UINT8,
+				       .on_host = true };
+
+	return tti_submit(window->handle, &args, NULL);
+}
+
 static tutti_status set_up(struct tutti_window *window, struct card *cards)
 {
 	struct tti_comm *comm = window->comm;
@@ -151,8 +165,7 @@ static tutti_status set_up(struct tutti_window *window, struct card *cards)
 				   &window->signals));
 	cards[comm->rank] = make_card(window, key);
 	give_all(comm);
-	TTI_TRY(tutti_all_gather(&cards[comm->rank], cards, sizeof(*cards), TUTTI_UINT8,
-				 window->handle, NULL));
+	TTI_TRY(tti_window_tell_all(window, cards, sizeof(*cards)));
 	take_all(comm);
 	TTI_TRY(check_alike(comm, cards));
 	TTI_TRY(map_peers(window, cards));
@@ -254,23 +267,23 @@ static tutti_status create(struct tti_comm *comm, const struct tutti_window *giv
 			   tutti_window_t *out)
 {
 	struct tutti_window *window = make_window(comm, given);
-	void *cards;
-	tutti_status st = tti_bounce_alloc(comm, (size_t)comm->n * sizeof(struct card), &cards);
+	struct card *cards = tti_calloc((size_t)comm->n, sizeof(*cards));
+	tutti_status st;
 	bool kept = false;
 
-	if (window && st == TUTTI_OK) {
+	if (window && cards) {
 		pthread_mutex_lock(&comm->lock);
 		kept = tti_vec_push(&comm->windows, window);
 		pthread_mutex_unlock(&comm->lock);
 	}
 	if (kept)
 		st = set_up(window, cards);
-	else if (st == TUTTI_OK)
+	else
 		st = tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", comm->n);
 	/* The other ranks have a window, or wait for this one. */
 	if (st != TUTTI_OK && st != TUTTI_EUNSUPPORTED)
 		st = tti_stall_settle(comm, st, -1);
-	tti_bounce_free(comm, cards);
+	tti_free(cards);
 	if (st == TUTTI_OK) {
 		*out = window;
 		return TUTTI_OK;

@@ -52,6 +52,10 @@ static inline size_t tti_window_signal_count(const struct tutti_window *window)
 	return (size_t)window->comm->n * (size_t)window->nsignals;
 }
 
+/* A card of each rank, [n] of nbytes: all ranks get those of all, by a call of the communicator. */
+TUTTI_CHECKED tutti_status tti_window_tell_all(const struct tutti_window *window, void *cards,
+					       size_t nbytes);
+
 /* Copy to or from memory that the host does not reach, the window's or the program's. */
 TUTTI_CHECKED tutti_status tti_window_copy(const struct tutti_window *window, void *to,
 					   const void *from, size_t nbytes);

@@ -11,7 +11,6 @@
 
 #include "boot/watch/watch.h"
 #include "core/comm_error.h"
-#include "core/device/bounce.h"
 #include "core/init/setup.h"
 #include "core/stall.h"
 #include "core/window/window_signals.h"
@@ -286,21 +285,19 @@ static tutti_status join(struct tti_window_net *net)
 	struct tutti_window *window = net->window;
 	const size_t n = (size_t)window->comm->n;
 	struct tti_port_config config;
-	struct tti_card *cards;
+	struct tti_card *cards = tti_calloc(n, sizeof(*cards));
 	uint64_t domain;
 	tutti_status st;
-	void *memory;
 
-	TTI_TRY(tti_bounce_alloc(window->comm, n * sizeof(*cards), &memory));
-	cards = memory;
+	if (!cards)
+		return tti_fail(TUTTI_ENOMEM, "window of %zu ranks: out of memory", n);
 	config = tti_port_config_of(window->comm, &tti_transport_tcp);
 	st = tti_transport_tcp.open(&config, &net->port, &cards[config.rank]);
 	if (st == TUTTI_OK)
-		st = tutti_all_gather(&cards[config.rank], cards, sizeof(*cards), TUTTI_UINT8,
-				      window->handle, NULL);
+		st = tti_window_tell_all(window, cards, sizeof(*cards));
 	if (st == TUTTI_OK)
 		st = tti_transport_tcp.join(net->port, cards, &domain);
-	tti_bounce_free(window->comm, memory);
+	tti_free(cards);
 	return st;
 }
 
