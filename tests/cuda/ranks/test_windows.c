@@ -118,10 +118,39 @@ static void windows_are_memory_of_devices(void **state)
 	}
 }
 
+/* Nothing that a rank does between calls may wait for the GPU: kernels of the others wait for it. */
+static void make_windows(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	struct gpu_buffer base;
+	tutti_window_t window;
+
+	(void)arg;
+	gpu_alloc(&base, 0, NBYTES);
+	for (int time = 0; time < 50; time++) {
+		memset(base.view, rank == time % n ? time : 0, NBYTES);
+		CHECK_OK(tutti_window_create(comm, base.memory, NBYTES, &window));
+		CHECK_OK(tutti_all_reduce(base.memory, base.memory, NBYTES, TUTTI_UINT8, TUTTI_SUM,
+					  comm, NULL));
+		CHECK(base.view[0] == time && base.view[NBYTES - 1] == time);
+		CHECK_OK(tutti_window_destroy(window));
+	}
+	gpu_free(&base);
+}
+
+static void ranks_of_one_device_make_windows(void **state)
+{
+	static const int one[] = { 0, 0, 0, 0 };
+	const struct world world = { .n = 4, .devices = one };
+
+	(void)state;
+	assert_int_equal(world_run(&world, make_windows, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_are_memory_of_devices),
+		cmocka_unit_test(ranks_of_one_device_make_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
