@@ -125,11 +125,14 @@ void tti_gpu_unpin(struct tti_gpu *gpu, void *host)
 
 /* -- Copies that are waited for ---------------------------------------------------- */
 
-/* Also after an error nothing is to be under way: the caller frees what is copied. */
-static int finish(const struct tti_gpu *gpu)
+/* Wait for what was asked for with `rc`, by *function, which is the one that failed. Also after an error
+ * nothing is to be under way: the caller frees what is copied. */
+static int finish(const struct tti_gpu *gpu, int rc, const char **function)
 {
-	const int rc = gpu->driver->call.stream_wait(gpu->stream);
-
+	if (rc)
+		return rc;
+	*function = "cuStreamSynchronize";
+	rc = gpu->driver->call.stream_wait(gpu->stream);
 	if (rc)
 		(void)gpu->driver->call.stream_wait(gpu->stream);
 	return rc;
@@ -145,11 +148,7 @@ tutti_status tti_gpu_write(struct tti_gpu *gpu, uint64_t to, const void *host, s
 	if (!nbytes)
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = call->write(to, host, nbytes, gpu->stream);
-	if (!rc) {
-		function = "cuStreamSynchronize";
-		rc = finish(gpu);
-	}
+	rc = finish(gpu, call->write(to, host, nbytes, gpu->stream), &function);
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, function, "writing %zu bytes to 0x%llx", nbytes,
@@ -167,11 +166,7 @@ tutti_status tti_gpu_read(struct tti_gpu *gpu, void *host, uint64_t from, size_t
 	if (!nbytes)
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = call->read(host, from, nbytes, gpu->stream);
-	if (!rc) {
-		function = "cuStreamSynchronize";
-		rc = finish(gpu);
-	}
+	rc = finish(gpu, call->read(host, from, nbytes, gpu->stream), &function);
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, function, "reading %zu bytes from 0x%llx", nbytes,
@@ -188,11 +183,9 @@ tutti_status tti_gpu_move(struct tti_gpu *gpu, void *to, const void *from, size_
 	if (!nbytes)
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = gpu->driver->call.copy((uintptr_t)to, (uintptr_t)from, nbytes, gpu->stream);
-	if (!rc) {
-		function = "cuStreamSynchronize";
-		rc = finish(gpu);
-	}
+	rc = finish(gpu,
+		    gpu->driver->call.copy((uintptr_t)to, (uintptr_t)from, nbytes, gpu->stream),
+		    &function);
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, function, "moving %zu bytes from %p to %p", nbytes,
@@ -210,11 +203,7 @@ tutti_status tti_gpu_zero(struct tti_gpu *gpu, uint64_t at, size_t nbytes)
 	if (!nbytes)
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = call->fill(at, 0, nbytes, gpu->stream);
-	if (!rc) {
-		function = "cuStreamSynchronize";
-		rc = finish(gpu);
-	}
+	rc = finish(gpu, call->fill(at, 0, nbytes, gpu->stream), &function);
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, function, "clearing %zu bytes at 0x%llx", nbytes,

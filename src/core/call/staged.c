@@ -8,6 +8,7 @@
 #include "core/device/flight.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/span.h"
 
 struct tti_staged {
 	struct tti_args args;
@@ -35,7 +36,7 @@ static tutti_status open_buffers(struct tti_comm *comm, struct tti_staged *stage
 	const uintptr_t send = begin_of(comm, args, true, &nsend);
 	const uintptr_t recv = begin_of(comm, args, false, &nrecv);
 
-	if (nsend > 0 && nrecv > 0 && send < recv + nrecv && recv < send + nsend) {
+	if (nsend > 0 && nrecv > 0 && tti_spans_overlap(send, nsend, recv, nrecv)) {
 		const uintptr_t begin = send < recv ? send : recv;
 		const uintptr_t end = send + nsend > recv + nrecv ? send + nsend : recv + nrecv;
 

@@ -8,6 +8,7 @@
 #include "gpu/cuda_memory.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/span.h"
 
 struct piece {
 	struct piece *next;
@@ -70,8 +71,7 @@ bool tti_device_heap_has(uint64_t at, size_t nbytes)
 
 	pthread_mutex_lock(&heap.lock);
 	for (const struct piece *piece = heap.first; piece && !found; piece = piece->next)
-		found = at >= piece->memory->at && nbytes <= piece->nbytes &&
-			at - piece->memory->at <= piece->nbytes - nbytes;
+		found = tti_span_covers(piece->memory->at, piece->nbytes, at, nbytes);
 	pthread_mutex_unlock(&heap.lock);
 	return found;
 }
@@ -82,7 +82,7 @@ bool tti_device_heap_overlaps(uint64_t at, size_t nbytes)
 
 	pthread_mutex_lock(&heap.lock);
 	for (const struct piece *piece = heap.first; piece && !found; piece = piece->next)
-		found = at < piece->memory->at + piece->nbytes && piece->memory->at < at + nbytes;
+		found = tti_spans_overlap(piece->memory->at, piece->nbytes, at, nbytes);
 	pthread_mutex_unlock(&heap.lock);
 	return found;
 }

@@ -15,6 +15,7 @@
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/span.h"
 
 /* Of the mail of a communicator. */
 #define CONTEXT UINT64_C(0x6c656e64206d656d)
@@ -278,11 +279,6 @@ static tutti_status make_lent(struct tti_lending *lending, uint64_t buffer, stru
 
 /* -- Calls ---------------------------------------------------------------------------------- */
 
-static bool covers(uint64_t base, size_t nbytes, uint64_t buffer, size_t n)
-{
-	return buffer >= base && n <= nbytes && buffer - base <= nbytes - n;
-}
-
 static bool is_registered(struct tti_comm *comm, uint64_t buffer, size_t nbytes)
 {
 	bool found = false;
@@ -291,7 +287,7 @@ static bool is_registered(struct tti_comm *comm, uint64_t buffer, size_t nbytes)
 	for (size_t i = 0; i < comm->memory.regs.n && !found; i++) {
 		const struct tutti_reg *reg = comm->memory.regs.at[i];
 
-		found = covers((uintptr_t)reg->memory, reg->nbytes, buffer, nbytes);
+		found = tti_span_covers((uintptr_t)reg->memory, reg->nbytes, buffer, nbytes);
 	}
 	pthread_mutex_unlock(&comm->lock);
 	return found || tti_device_heap_has(buffer, nbytes);
@@ -300,8 +296,8 @@ static bool is_registered(struct tti_comm *comm, uint64_t buffer, size_t nbytes)
 static struct lent *find(const struct tti_lending *lending, uint64_t buffer)
 {
 	for (size_t i = 0; i < lending->lent.n; i++)
-		if (covers(lending->lent.at[i]->base.base, lending->lent.at[i]->base.nbytes, buffer,
-			   1))
+		if (tti_span_covers(lending->lent.at[i]->base.base,
+				    lending->lent.at[i]->base.nbytes, buffer, 1))
 			return lending->lent.at[i];
 	return NULL;
 }
@@ -321,7 +317,7 @@ tutti_status tti_lend(struct tti_comm *comm, uint64_t buffer, size_t nbytes,
 	if (!lent)
 		st = make_lent(lending, buffer, &lent);
 	if (st == TUTTI_OK && lent->is_reached &&
-	    covers(lent->base.base, lent->base.nbytes, buffer, nbytes))
+	    tti_span_covers(lent->base.base, lent->base.nbytes, buffer, nbytes))
 		*out = &lent->base;
 	pthread_mutex_unlock(&lending->lock);
 	return st;
@@ -348,8 +344,8 @@ static bool is_used(struct tti_comm *comm, const struct lent *lent)
 	for (size_t i = 0; i < comm->memory.regs.n && !found; i++) {
 		const struct tutti_reg *reg = comm->memory.regs.at[i];
 
-		found = (uintptr_t)reg->memory < lent->base.base + lent->base.nbytes &&
-			lent->base.base < (uintptr_t)reg->memory + reg->nbytes;
+		found = tti_spans_overlap((uintptr_t)reg->memory, reg->nbytes, lent->base.base,
+					  lent->base.nbytes);
 	}
 	pthread_mutex_unlock(&comm->lock);
 	return found;
@@ -363,8 +359,8 @@ static void take_back(struct tti_lending *lending, uint64_t memory, size_t nbyte
 	for (size_t i = 0; i < lending->lent.n; i++) {
 		struct lent *lent = lending->lent.at[i];
 
-		if (memory < lent->base.base + lent->base.nbytes &&
-		    lent->base.base < memory + nbytes && !is_used(lending->comm, lent))
+		if (tti_spans_overlap(memory, nbytes, lent->base.base, lent->base.nbytes) &&
+		    !is_used(lending->comm, lent))
 			free_lent(lending, lent, 0);
 		else
 			lending->lent.at[kept++] = lent;
