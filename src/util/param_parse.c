@@ -2,12 +2,9 @@
 #include "util/param_parse.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#define LONGEST_NAME 64
 
 /* isdigit() and friends depend on the program's locale. */
 static bool is_digit(char c)
@@ -171,43 +168,4 @@ void tti_param_quote(const char *text, size_t len, char *buf, size_t size)
 		used += (size_t)snprintf(buf + used, size - used, plain ? "%c" : "\\x%02x", c);
 	}
 	buf[used] = '\0';
-}
-
-static char upper(char c)
-{
-	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
-static int least(int a, int b)
-{
-	return a < b ? a : b;
-}
-
-int tti_param_distance(const char *a, const char *b)
-{
-	/* Rows i-2, i-1 and i of the table of distances between prefixes. */
-	int rows[3][LONGEST_NAME + 1];
-	const size_t na = strnlen(a, LONGEST_NAME + 1);
-	const size_t nb = strnlen(b, LONGEST_NAME + 1);
-
-	if (na > LONGEST_NAME || nb > LONGEST_NAME)
-		return INT_MAX;
-	for (size_t j = 0; j <= nb; j++)
-		rows[0][j] = (int)j;
-	for (size_t i = 1; i <= na; i++) {
-		int *row = rows[i % 3];
-		const int *above = rows[(i + 2) % 3];
-		const int *above2 = rows[(i + 1) % 3];
-
-		row[0] = (int)i;
-		for (size_t j = 1; j <= nb; j++) {
-			const bool same = upper(a[i - 1]) == upper(b[j - 1]);
-
-			row[j] = least(least(above[j], row[j - 1]) + 1, above[j - 1] + !same);
-			if (i > 1 && j > 1 && upper(a[i - 1]) == upper(b[j - 2]) &&
-			    upper(a[i - 2]) == upper(b[j - 1]))
-				row[j] = least(row[j], above2[j - 2] + 1);
-		}
-	}
-	return rows[na % 3][nb];
 }

@@ -44,8 +44,4 @@ void tti_param_format(enum tti_param_type type, const char *range, int64_t numbe
  * \xNN for what is not printable ASCII. */
 void tti_param_quote(const char *text, size_t len, char *buf, size_t size);
 
-/* How many insertions, deletions, replacements and swaps of neighbours make b
- * of a, without regard to case; large if one is longer than 64. */
-int tti_param_distance(const char *a, const char *b);
-
 #endif

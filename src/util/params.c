@@ -2,7 +2,6 @@
 #include "util/params.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,17 +40,6 @@ tutti_status tti_params_read(char *const *env, struct tti_param_values *out)
 	tti_params_read_env(env, out, &notes);
 	log_notes(&notes);
 	return TUTTI_OK;
-}
-
-bool tti_param_value(int index, char *buf, size_t size)
-{
-	bool is_set;
-	const char *text;
-
-	(void)tti_params();
-	text = tti_param_text(index, &is_set);
-	snprintf(buf, size, "%s", text ? text : "");
-	return is_set;
 }
 
 tutti_status tutti_param_get(int index, struct tutti_param_info *out)

@@ -31,9 +31,6 @@ struct tti_param_values {
 
 const struct tti_param_values *tti_params(void);
 
-/* The value of the i-th parameter as text (buf of size bytes), and whether it was set. */
-bool tti_param_value(int index, char *buf, size_t size);
-
 /* Read from an environ-like array instead: for tests. What is reported goes to
  * the log. Strings in *out are borrowed from env. */
 tutti_status tti_params_read(char *const *env, struct tti_param_values *out);

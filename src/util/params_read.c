@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "util/distance.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/param_parse.h"
@@ -198,7 +199,8 @@ static void note_unknown(const char *entry, struct tti_param_notes *notes)
 			return;
 	tti_param_quote(entry, len, name, sizeof(name));
 	for (size_t i = 0; i < NROWS; i++) {
-		const int d = tti_param_distance(name, rows[i].desc.variable);
+		const char *variable = rows[i].desc.variable;
+		const int d = tti_distance(name, strlen(name), variable, strlen(variable));
 
 		if (d < distance) {
 			distance = d;

@@ -138,14 +138,6 @@ static size_t cut_at(const char *text, size_t most)
 	return part ? part : word ? word : room;
 }
 
-void tti_cut_list(char *text, size_t most)
-{
-	const size_t end = strlen(text) > most ? cut_at(text, most) : 0;
-
-	if (strlen(text) > most)
-		snprintf(text + end, most + 1 - end, "...");
-}
-
 void tti_copy_list(char *out, size_t size, const char *text)
 {
 	if (strlen(text) < size)

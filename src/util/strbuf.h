@@ -30,11 +30,8 @@ void tti_strbuf_release(struct tti_strbuf *buf);
 /* Ranks as people write them: "0-3, 7" into buf; ends in ", ..." if too long. */
 void tti_format_ranks(char *buf, size_t size, const int *ranks, size_t n);
 
-/* Shorten "a; b; c" to at most `most` bytes, between two of its parts: "a; b; ...". A part that is
- * longer is cut between two words. */
-void tti_cut_list(char *text, size_t most);
-
-/* A copy of `text`, shortened so to what there is room for. */
+/* A copy of "a; b; c", shortened to what there is room for, between two of its parts: "a; b; ...".
+ * A part that is longer is cut between two words. */
 void tti_copy_list(char *out, size_t size, const char *text);
 
 #endif

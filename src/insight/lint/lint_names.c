@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "topo/tree/schema.h"
+#include "util/distance.h"
 
 /* Elements and the attributes that somebody reads: NCCL, RCCL, or we. */
 static const struct {
@@ -35,38 +36,9 @@ static const struct {
 #define ANYWHERE "keep tutti_host"
 #define COUNT    (sizeof(known) / sizeof(known[0]))
 
-/* Longer words are not compared: nobody mistypes those. */
-#define LONGEST 32
-
-/* How many letters must be put in, left out, changed or swapped with the next to make
- * one word of the other (optimal string alignment). */
-static size_t distance(const char *a, size_t na, const char *b, size_t nb)
-{
-	size_t rows[3][LONGEST + 1];
-
-	for (size_t j = 0; j <= nb; j++)
-		rows[0][j] = j;
-	for (size_t i = 1; i <= na; i++) {
-		size_t *row = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-
-		row[0] = i;
-		for (size_t j = 1; j <= nb; j++) {
-			const size_t change = last[j - 1] + (a[i - 1] != b[j - 1]);
-			const size_t drop = last[j] + 1, put = row[j - 1] + 1;
-
-			row[j] = change < drop ? change : drop;
-			row[j] = put < row[j] ? put : row[j];
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    before[j - 2] + 1 < row[j])
-				row[j] = before[j - 2] + 1;
-		}
-	}
-	return rows[na % 3][nb];
-}
-
 struct match {
 	bool exact;
-	size_t distance;
+	int distance;
 	const char *word;
 	size_t len;
 };
@@ -75,15 +47,11 @@ struct match {
 static void try_word(struct match *match, const char *name, const char *word, size_t len)
 {
 	const size_t name_len = strlen(name);
-	const size_t allowed = len < 5 ? 1 : 2;
-	size_t far;
+	const int allowed = len < 3 ? -1 : len < 5 ? 1 : 2;
+	const int far = tti_distance(name, name_len, word, len);
 
 	if (name_len == len && memcmp(name, word, len) == 0)
 		match->exact = true;
-	if (name_len > LONGEST || len > LONGEST || name_len + allowed < len ||
-	    len + allowed < name_len || len < 3)
-		return;
-	far = distance(name, name_len, word, len);
 	if (far <= allowed && (!match->word || far < match->distance)) {
 		match->word = word;
 		match->len = len;

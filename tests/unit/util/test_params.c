@@ -191,65 +191,6 @@ static void quoting_shows_only_ascii(void **state)
 	assert_string_equal(buf, "");
 }
 
-static void distances(void **state)
-{
-	static const struct {
-		const char *a, *b;
-		int want;
-	} known[] = {
-		{ "", "", 0 },
-		{ "abc", "", 3 },
-		{ "abc", "abc", 0 },
-		{ "abc", "ABC", 0 },
-		{ "kitten", "sitting", 3 },
-		{ "ab", "ba", 1 },
-		{ "slot", "slto", 1 },
-		{ "slot", "slots", 1 },
-		{ "a", "b", 1 },
-		{ "flaw", "lawn", 2 },
-		{ "xabcdefx", "xabcfedx", 2 },
-	};
-	char longest[66];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		assert_int_equal(tti_param_distance(known[i].a, known[i].b), known[i].want);
-		assert_int_equal(tti_param_distance(known[i].b, known[i].a), known[i].want);
-	}
-	memset(longest, 'x', sizeof(longest));
-	longest[65] = '\0';
-	assert_int_equal(tti_param_distance(longest, "x"), INT_MAX);
-	assert_int_equal(tti_param_distance("x", longest), INT_MAX);
-	longest[64] = '\0';
-	assert_int_equal(tti_param_distance(longest, "x"), 63);
-}
-
-/* A change of one character is a distance of at most 1; bounds by length. */
-static void distance_is_a_measure(void **state)
-{
-	(void)state;
-	srandom(4);
-	for (int round = 0; round < 5000; round++) {
-		char a[32] = "", b[32] = "";
-		const int na = (int)(random() % 20), nb = (int)(random() % 20);
-		int d;
-
-		for (int i = 0; i < na; i++)
-			a[i] = (char)('a' + random() % 3);
-		for (int i = 0; i < nb; i++)
-			b[i] = (char)('a' + random() % 3);
-		d = tti_param_distance(a, b);
-		assert_int_equal(d, tti_param_distance(b, a));
-		assert_true(d >= abs(na - nb) && d <= (na > nb ? na : nb));
-		assert_true((d == 0) == (strcmp(a, b) == 0));
-		if (na) {
-			memcpy(b, a, sizeof(a));
-			b[random() % na] = 'z';
-			assert_int_equal(tti_param_distance(a, b), 1);
-		}
-	}
-}
-
 static void read_of_nothing_gives_the_defaults(void **state)
 {
 	char *env[] = { NULL };
@@ -433,8 +374,6 @@ int main(void)
 		cmocka_unit_test(strings_are_borrowed),
 		cmocka_unit_test(formatted_values_parse_to_the_same),
 		cmocka_unit_test(quoting_shows_only_ascii),
-		cmocka_unit_test(distances),
-		cmocka_unit_test(distance_is_a_measure),
 		cmocka_unit_test(read_of_nothing_gives_the_defaults),
 		cmocka_unit_test(read_takes_what_is_set),
 		cmocka_unit_test(empty_is_unset),

@@ -254,6 +254,7 @@ static void the_nearest_name_is_proposed(void **state)
 		{ "guid='0x1'", "guuid='0x1'", "\"guid\"" },
 		{ "link_width", "link_widht", "\"link_width\"" },
 		{ "<net name='a'", "<nets/><net name='a'", "\"net\"" },
+		{ "guid='0x1'", "GUID='0x1'", "\"guid\"" },
 	};
 
 	(void)state;
