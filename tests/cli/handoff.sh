@@ -116,7 +116,7 @@ refuse "no list of ranks" --handoff --xml "$two" --nodes 2 --to 7-3
 refuse "has rank 99: there are 16 ranks" --handoff --xml "$two" --nodes 2 --to 99
 refuse "rank 8 is on side 'to' of a handoff twice" --handoff --xml "$two" --nodes 2 --to 8,8
 refuse "--sharded 'some': choose from, to or both" --handoff --xml "$two" --nodes 2 --sharded some
-refuse "say from which ranks to which" --handoff --xml "$two"
+refuse "say which ranks hold the vector" --handoff --xml "$two"
 refuse "--from needs --handoff" --xml "$two" --nodes 2 --from 0
 refuse "no graph file of NCCL" --handoff --xml "$two" --nodes 2 --format nccl
 refuse "give one" --handoff --xml "$two" --nodes 2 --json --explain

@@ -62,11 +62,26 @@ bad "'pinned': choose plain or registered" perf all_reduce -n 2 --buffers pinned
 bad '--threads needs --nranks' perf all_reduce --threads
 bad 'choose a smaller -e or -n' perf all_reduce -n 64 -e 1T
 bad 'give -n RANKS to start ranks on this machine' perf all_reduce
+bad '--from, --to and --sharded are for handoff, not for all_reduce' perf all_reduce -n 2 --from 0
+bad '--from, --to and --sharded are for handoff' perf reduce -n 2 --sharded both
+bad '--transport: its value is empty' perf all_reduce -n 2 --transport ''
+most=$(($(getconf _NPROCESSORS_ONLN) * 256))
+if [ $most -lt 65536 ]; then
+	bad "-n $((most + 1)): [0-9]+ cores here run at most $most ranks" \
+		perf all_reduce -n $((most + 1)) -e 8
+	bad "run at most $most ranks" ping -n $((most + 1))
+	bad "run at most $most ranks" tune -n $((most + 1))
+fi
 
 bad 'how many ranks to start: -n RANKS' run true
 bad 'which program to run' run -n 2
 bad "-n '-1' is no number" run -n -1 true
 bad 'no option --bogus' run --bogus -n 2 true
+bad '--rsh needs --hosts or --hostfile' run --rsh ssh -n 2 true
+bad '--port needs --hosts or --hostfile' run --port 4000 -n 2 true
+bad '--hosts: its value is empty' run --hosts '' true
+expect 1 "$TUTTI" run --hostfile / true
+says err 'cannot read /: Is a directory'
 for host in -oX '[-oX]' '[-oX]:2' :4 '[]' '[]:4'; do
 	bad 'is no name of a host' run --hosts "$host" true
 done
@@ -88,6 +103,19 @@ bad '--root 4 is no rank of 4' show broadcast --algorithm chain -n 4 --root 4
 bad '--rank 9 is no rank of 4' show all_reduce --algorithm ring -n 4 --rank 9
 bad "cannot read '/nonexistent'" show --check /nonexistent
 bad '--check and COLLECTIVE exclude each other' show all_reduce --check /nonexistent
+bad '--bytes needs --check' show all_reduce -n 2 --bytes 8
+bad '--rank needs --algorithm' show all_reduce -n 2 --rank 0
+bad '--root needs --algorithm' show broadcast -n 2 --root 0
+
+bad '--xml: its value is empty' topo --xml ''
+bad '--measure looks at a machine, and --xml /dev/null is a file: give --detect' \
+	topo --xml /dev/null --measure
+bad '--format and --json exclude each other' topo --json --format xml
+bad '--output: its value is empty|-o: its value is empty' topo -o ''
+bad '--format and --json exclude each other' plan --json --format nccl
+bad '--explain is for the table and --json' plan --explain --format dot
+bad '--bytes needs --handoff' plan --bytes 1M
+bad '--markdown and --json exclude each other' env --markdown --json
 
 bad "takes no argument, it was given 'TUTTI_DEBUG'" env TUTTI_DEBUG
 bad "takes no argument, it was given '3'" version 3

@@ -158,6 +158,15 @@ static bool read_word(const struct cli_option *option, const char *label, const 
 	return found >= 0;
 }
 
+/* A text may not be empty: "--xml $FILE" without a FILE is no request for what there is without it. */
+static bool is_text(const struct cli_option *option, const char *label, const char *value)
+{
+	if (!*value)
+		tool_bad_usage("%s: its value is empty: give %s", label,
+			       option->metavar ? option->metavar : option->help);
+	return *value;
+}
+
 bool cli_store(const struct cli_option *option, const char *label, const char *value, void *field)
 {
 	switch (option->kind) {
@@ -170,10 +179,10 @@ bool cli_store(const struct cli_option *option, const char *label, const char *v
 	case CLI_TEXT:
 	case CLI_FILE:
 		*(const char **)field = value;
-		return true;
+		return is_text(option, label, value);
 	case CLI_TEXTS:
 	case CLI_FILES:
-		return add_text(field, value);
+		return is_text(option, label, value) && add_text(field, value);
 	case CLI_INT:
 		return cli_int(label, value, option->min, option->max, field);
 	case CLI_SIZE:

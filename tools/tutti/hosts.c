@@ -123,6 +123,10 @@ bool hosts_read(const char *path, struct hosts *hosts)
 	}
 	while (good && fgets(line, sizeof(line), file))
 		good = read_line(path, ++number, line, hosts);
+	if (ferror(file)) {
+		tool_fail("cannot read %s: %s", path, strerror(errno));
+		good = false;
+	}
 	fclose(file);
 	if (good && hosts->n == 0) {
 		tool_fail("%s names no host", path);

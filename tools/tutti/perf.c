@@ -125,7 +125,12 @@ static bool options_fit(const struct perf_options *o)
 		tool_bad_usage("-b %zu is more than -e %zu", o->min_bytes, o->max_bytes);
 		return false;
 	}
-	if (!pairs_fit(o))
+	if (o->coll != TUTTI_HANDOFF && (o->from.n || o->to.n || o->sharded)) {
+		tool_bad_usage("--from, --to and --sharded are for handoff, not for %s",
+			       tutti_collective_name(o->coll));
+		return false;
+	}
+	if (!pairs_fit(o) || !ranks_are_few(o->nranks))
 		return false;
 	if (o->nranks && o->root >= o->nranks) {
 		tool_bad_usage("-r %d is no rank of %d: they are 0 to %d", o->root, o->nranks,

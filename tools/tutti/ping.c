@@ -40,6 +40,8 @@ int ping_run(void *options)
 	if (o->nranks && (o->peer[0] >= o->nranks || o->peer[1] >= o->nranks))
 		return tool_bad_usage("--peer %d,%d: there are ranks 0 to %d", o->peer[0],
 				      o->peer[1], o->nranks - 1);
+	if (!ranks_are_few(o->nranks))
+		return TOOL_USAGE;
 	/* What was asked for here wins over the environment. */
 	if (o->transport && setenv("TUTTI_TRANSPORT", o->transport, 1))
 		return tool_fail("out of memory");

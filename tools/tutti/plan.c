@@ -200,9 +200,12 @@ static int plan_and_show(const struct plan_options *options, FILE *to)
 int plan_run(void *self)
 {
 	struct plan_options *const options = self;
-	int code = plan_load(&options->source);
 	FILE *to;
+	int code;
 
+	if (options->explain && !options->source.topo.json && options->format != TABLE)
+		return tool_bad_usage("--explain is for the table and --json: leave out --format");
+	code = plan_load(&options->source);
 	if (options->source.topo.json && options->format == TABLE)
 		options->format = JSON;
 	if (code == TOOL_GOOD) {

@@ -5,8 +5,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "launch.h"
+
+/* With more it takes minutes until all have met: each connects to others while all others of its
+ * core want to run. */
+#define RANKS_PER_CORE 256
 
 /* Texts of calls begin with the name of the call. */
 static void report(const struct rank *rank, const char *what, tutti_status status)
@@ -27,6 +32,17 @@ bool ranks_is_good(struct rank *rank, tutti_status status, const char *what)
 	if (!rank->failed && (!rank->page || !(atomic_fetch_or(&rank->page->said, bit) & bit)))
 		report(rank, what, status);
 	rank->failed = true;
+	return false;
+}
+
+bool ranks_are_few(int nranks)
+{
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (nranks <= RANKS_PER_CORE * cores)
+		return true;
+	tool_bad_usage("-n %d: %ld cores here run at most %ld ranks, %d each", nranks, cores,
+		       RANKS_PER_CORE * cores, RANKS_PER_CORE);
 	return false;
 }
 

@@ -34,6 +34,9 @@ struct ranks {
 	int (*main)(void *self, struct rank *rank);
 };
 
+/* Whether this machine can start so many in a sensible time. If not that is printed. */
+bool ranks_are_few(int nranks);
+
 /* The exit code of the program: that of the first rank that failed. */
 int ranks_run(const struct ranks *ranks);
 

@@ -40,6 +40,10 @@ int topo_load(const struct topo_source *source, tutti_topo_t *out)
 	if (config.xml_file && config.sysfs_root && !config.detect)
 		return tool_bad_usage("--xml and --sysfs are two machines: give one of them, or "
 				      "--detect to lay the file over the captured machine");
+	if (config.xml_file && !config.detect && (config.all || config.measure))
+		return tool_bad_usage("--%s looks at a machine, and --xml %s is a file: give "
+				      "--detect as well to lay the file over what is detected",
+				      config.all ? "all" : "measure", config.xml_file);
 	if (is_file(config.sysfs_root)) {
 		if (!topo_unpack(config.sysfs_root, &unpacked))
 			return TOOL_FINDING;

@@ -72,7 +72,7 @@ static int measure(const struct tune_options *tune)
 					      .busy = tune->busy,
 					      .json = tune->source.topo.json };
 
-	return tune_measure_run(&measure);
+	return ranks_are_few(tune->nranks) ? tune_measure_run(&measure) : TOOL_USAGE;
 }
 
 int tune_run(void *self)

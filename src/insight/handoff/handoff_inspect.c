@@ -113,7 +113,8 @@ static tutti_status read_sides(struct tutti_handoff_plan *plan,
 				config->nto);
 	if (job->nnodes < 2 && !(config->from && config->to))
 		return tti_fail(TUTTI_EINVAL,
-				"a handoff on one node: say from which ranks to which");
+				"a handoff on one node needs both sides: say which ranks hold the "
+				"vector (--from) and which get it (--to)");
 	if (config->from)
 		TTI_TRY(copy_side(config->from, config->nfrom, &plan->from, &handoff->nfrom));
 	else

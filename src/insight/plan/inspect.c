@@ -58,9 +58,9 @@ static tutti_status read_patterns(const char *text, uint32_t *out)
 		name[len] = '\0';
 		if (!tti_pattern_parse(name, &pattern))
 			return tti_fail(TUTTI_EINVAL,
-					"there is no pattern '%s': choose of ring, tree, "
-					"balanced-tree, split-tree, nvls, collnet-chain and "
-					"collnet-direct",
+					"there is no pattern '%s': choose one or several of "
+					"ring, tree, balanced-tree, split-tree, nvls, "
+					"collnet-chain and collnet-direct",
 					name);
 		*out |= 1u << pattern;
 		text += len + (text[len] == ',');
@@ -94,7 +94,9 @@ static tutti_status read_config(const struct tutti_plan_config *given,
 	TTI_TRY(check_range("ranks_per_node", out->ranks_per_node, 0));
 	TTI_TRY(check_range("nranks", out->nranks, out->node_of_rank ? 1 : 0));
 	if (out->max_channels && out->min_channels > out->max_channels)
-		return tti_fail(TUTTI_EINVAL, "a plan of at least %d and at most %d channels",
+		return tti_fail(TUTTI_EINVAL,
+				"a plan cannot have at least %d and at most %d channels: "
+				"the first number must not be the larger one",
 				out->min_channels, out->max_channels);
 	*config = (struct tti_plan_config){ .cross_nic = (enum tti_cross_nic)out->cross_nic,
 					    .both_ways = out->both_ways,

@@ -156,7 +156,7 @@ static void refused(void **state)
 	refuse(nodes, 2, good, 2, twice, 2, "rank 8 is on side 'to' of a handoff twice");
 	refuse(nodes, 2, high, 1, good, 2, "has rank 16: there are 16 ranks");
 	refuse(nodes, 2, low, 1, good, 2, "has rank -1");
-	refuse(nodes, 1, NULL, 0, good, 1, "say from which ranks to which");
+	refuse(nodes, 1, NULL, 0, good, 1, "say which ranks hold the vector");
 	assert_int_equal(tutti_handoff_plan_make(nodes, 0, NULL, NULL, &plan), TUTTI_EINVAL);
 	assert_int_equal(tutti_handoff_plan_make(NULL, 2, NULL, NULL, &plan), TUTTI_EINVAL);
 	assert_int_equal(tutti_handoff_plan_get(NULL, 1, NULL), TUTTI_EINVAL);
