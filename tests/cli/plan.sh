@@ -179,3 +179,7 @@ ok "what is no plan is refused with a reason"
 expect 0 "$TUTTI" plan
 says out '^[0-9]+ ranks? on 1 node$'
 ok "this machine"
+
+TUTTI_PLAN_DUMP_FILE=$tmp/used expect 0 "$TUTTI" perf barrier -n 1 -i 1
+says err "TUTTI_PLAN_DUMP_FILE=$tmp/used is not written: the ranks have no plan, as one rank"
+ok "a job without a plan says that it writes none"

@@ -152,8 +152,8 @@ static tutti_status check_hosts(const struct tti_plan *plan, const int *host_of,
 {
 	if (plan->nranks != (uint32_t)n || plan->nnodes != (uint32_t)nhosts)
 		return tti_fail(TUTTI_EPLAN,
-				"it is of %u ranks on %u nodes, and these are %d on %d hosts",
-				plan->nranks, plan->nnodes, n, nhosts);
+				"it is of %u ranks on %u nodes, and these are %d on %d host%s",
+				plan->nranks, plan->nnodes, n, nhosts, nhosts == 1 ? "" : "s");
 	for (int rank = 0; rank < n; rank++) {
 		const uint32_t node = plan->ranks[rank].node;
 		const int first = (int)plan->nodes[node].ranks[0];

@@ -380,6 +380,21 @@ static void assign_nics(const struct tti_comm *comm)
 		tti_nics_assign(&comm->wires, comm->ports[i], comm->port_of, (uint8_t)i);
 }
 
+static void say_why_no_plan(const struct tti_comm *comm)
+{
+	const char *why = comm->n > 1 ? "one host with one NUMA node" : "one rank";
+	const char *dump = tti_params()->plan_dump_file;
+
+	if (dump)
+		tti_log(TTI_LOG_WARN, TTI_PLAN,
+			"TUTTI_PLAN_DUMP_FILE=%s is not written: the ranks have no plan, as %s "
+			"leaves nothing to choose",
+			dump, why);
+	else
+		tti_log(TTI_LOG_INFO, TTI_PLAN,
+			"%s: nothing to choose, so nothing is detected or planned", why);
+}
+
 static tutti_status agree_on_plan(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
@@ -388,9 +403,7 @@ static tutti_status agree_on_plan(struct setup *setup)
 
 	if (!tti_needs_plan(&setup->peers, comm->nhosts)) {
 		if (comm->rank == 0)
-			tti_log(TTI_LOG_INFO, TTI_PLAN,
-				"%s: nothing to choose, so nothing is detected or planned",
-				comm->n > 1 ? "one host with one NUMA node" : "one rank");
+			say_why_no_plan(comm);
 		return tti_dump_topology(&setup->peers);
 	}
 	TTI_TRY(tti_agree_on_plan(&setup->peers, comm->host_of, comm->nhosts, &agreed,
