@@ -13,28 +13,30 @@
  *           <step s="0" type="s" srcbuf="i" srcoff="1" dstbuf="i" dstoff="1" cnt="1"
  *                 depid="-1" deps="-1" hasdep="0"/> ...
  *
- * They are read as programs (program.h), by what the steps do and not by where they keep
- * it: a value is followed from buffer to buffer, so copies inside a rank vanish and
- * scratch takes memory only where it must. A rank of a program has one value of each
- * chunk; what comes into scratch and is reduced later is reduced as it comes, if nothing
- * looks at the chunk in between. A file that needs two values of one chunk on one rank
- * is refused, with the lines.
+ * The reader makes a program (program.h) of such a file. It follows each value from buffer to
+ * buffer, so only what a step computes counts, and not the buffer that holds it: a copy inside a
+ * rank needs no step, and scratch takes memory only where it must. A program keeps one value of
+ * each chunk on each rank. If a file receives a chunk into scratch and reduces it later, the
+ * program reduces it on arrival, provided that no step in between reads the chunk. If a file needs
+ * two values of one chunk on one rank at the same time, it is refused, and the error names the
+ * lines.
  *
- * Read and checked, but without meaning here: proto, nchannels beyond the range of chan.
- * The programs run in place and out of place whatever the file was made for. `root` is
- * Tutti's: that of broadcast and reduce, 0 where absent. */
+ * Two attributes are checked and then have no effect: proto, and nchannels beyond the range of
+ * chan. The programs run in place and out of place, whichever of them the file was made for. The
+ * attribute `root` is an addition of Tutti: the root of a broadcast or reduce, 0 where it is
+ * absent. */
 
 #include "coll/program.h"
 
-/* Bounds of a file: ranks, chunks of a buffer, thread blocks of a rank, chunks of all
- * buffers of all ranks, and chunks that all steps handle. */
+/* The largest file that is read: ranks, chunks of a buffer, thread blocks of a rank, chunks of
+ * all buffers of all ranks, and chunks that all steps handle. */
 #define TTI_MSCCL_RANKS_MAX  1024
 #define TTI_MSCCL_CHUNKS_MAX 65536
 #define TTI_MSCCL_TBS_MAX    4096
 #define TTI_MSCCL_PLACES_MAX (1 << 24)
 #define TTI_MSCCL_EVENTS_MAX (1 << 22)
 
-/* What a file says of itself. The programs are not proven yet (check.h). */
+/* The attributes of a file. The checker has not proven its programs yet (check.h). */
 struct tti_msccl_head {
 	char name[64];
 	tutti_collective coll;
@@ -42,8 +44,8 @@ struct tti_msccl_head {
 	size_t min_bytes, max_bytes; /* of the vector, both included; max SIZE_MAX: any more */
 };
 
-/* *prog_out: of all ranks, as tti_program_read() gives them. TUTTI_EINVAL as
- * "SOURCE:LINE:COLUMN: <step>: gpu G tb T step S: reason". */
+/* *prog_out gets the programs of all ranks, as tti_program_read() gives them. A file that is
+ * wrong is TUTTI_EINVAL, with the text "SOURCE:LINE:COLUMN: <step>: gpu G tb T step S: reason". */
 TUTTI_CHECKED tutti_status tti_msccl_read(const char *text, size_t nbytes, const char *source,
 					  struct tti_msccl_head *head,
 					  struct tti_program **prog_out);

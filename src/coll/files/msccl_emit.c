@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From what happens, in order, to the steps of programs.
+/* Turns the events of a file, in their order, into the steps of programs.
  *
- * A value that comes in while its chunk's is in use is reduced into that later. Its RECV
- * becomes a RECV_REDUCE then: where it stands, if nothing looked at the chunk since, else
- * at the end, if no other message of that rank was received since. */
+ * A message may bring a value of a chunk while the rank still uses another value of it, and the
+ * file reduces the two later. Once it does, the RECV of the message becomes a RECV_REDUCE. The
+ * step keeps its place if no step has read the chunk since. Otherwise it moves to the end of the
+ * program, which is possible only if no later message of the same peer was received since. */
 #include <string.h>
 
 #include "coll/files/msccl_values.h"
@@ -53,7 +54,7 @@ static bool push(struct tti_msccl_emitter *e, int rank, enum tti_step_kind kind,
 	return !prog->failed;
 }
 
-/* The last step is one on the value of its chunk. */
+/* Note that the last step of the program uses the value of its chunk. */
 static void note(struct tti_msccl_emitter *e, int rank)
 {
 	const struct tti_program *prog = &e->prog[rank];
@@ -68,7 +69,7 @@ static void note(struct tti_msccl_emitter *e, int rank)
 		e->looked[at] = index;
 }
 
-/* "made on line 12", for what is wrong with a value. */
+/* The line of the step that made a value, for errors. */
 static uint32_t made_on(const struct tti_msccl_emitter *e, int32_t value)
 {
 	const int32_t origin = e->value.at[value].origin;
@@ -81,14 +82,14 @@ static tutti_status two_values(const struct tti_msccl_emitter *e, int32_t step, 
 {
 	return tti_msccl_fail(
 		e->m, step,
-		"two values of chunk %d are needed on gpu %d at once, of lines %u and "
-		"%u: a rank of a program has one",
-		e->value.at[value].chunk, tti_msccl_gpu_of(e->m, step), made_on(e, value),
+		"gpu %d needs two values of chunk %d at once, those of lines %u and %u: "
+		"a program keeps one value of a chunk on each rank",
+		tti_msccl_gpu_of(e->m, step), e->value.at[value].chunk, made_on(e, value),
 		made_on(e, other));
 }
 
-/* The message of an incoming value is taken as `kind`, where its RECV stands if that is
- * past `after`, else at the end. */
+/* The receive of an incoming value becomes a step of `kind`. It keeps its place in the program
+ * if that comes after step `after`, else it moves to the end. */
 static tutti_status take(struct tti_msccl_emitter *e, int32_t step, int32_t value, int32_t after,
 			 enum tti_step_kind kind)
 {
@@ -101,11 +102,12 @@ static tutti_status take(struct tti_msccl_emitter *e, int32_t step, int32_t valu
 	if (after > index) {
 		if (e->from[(size_t)rank * (size_t)e->m->n + (size_t)v->peer] != index)
 			return tti_msccl_fail(e->m, step,
-					      "what line %u receives is needed after the chunk's "
-					      "value, but gpu %d receives more from gpu %d before: "
-					      "a rank of a program has one value of chunk %d",
+					      "what line %u receives is needed only after "
+					      "another value of its chunk, but gpu %d receives "
+					      "more from gpu %d before: a program keeps one "
+					      "value of chunk %d on each rank",
 					      made_on(e, value), rank, v->peer, v->chunk);
-		prog->steps.at[index].chunk = TTI_MSCCL_NONE; /* taken out in the end */
+		prog->steps.at[index].chunk = TTI_MSCCL_NONE; /* removed at the end */
 		index = (int32_t)prog->steps.n;
 		if (!push(e, rank, kind, v->chunk, v->peer))
 			return no_memory(e);
@@ -121,7 +123,7 @@ static tutti_status take(struct tti_msccl_emitter *e, int32_t step, int32_t valu
 	return TUTTI_OK;
 }
 
-/* A value becomes the one of its chunk. */
+/* Make a value the program's value of its chunk. */
 static tutti_status bring(struct tti_msccl_emitter *e, int32_t step, int32_t value)
 {
 	const int rank = tti_msccl_gpu_of(e->m, step);
@@ -172,14 +174,14 @@ static tutti_status unite(struct tti_msccl_emitter *e, int32_t step, int32_t int
 	return TUTTI_OK;
 }
 
-/* A place is not read any more before it is written: it lets its value go. */
+/* No step reads a place again before it is written, so it holds its value no longer. */
 static tutti_status let_go(struct tti_msccl_emitter *e, int rank, int32_t place)
 {
 	return tti_msccl_set_place(e, rank, place, TTI_MSCCL_NONE) ? TUTTI_OK : no_memory(e);
 }
 
-/* The places of a reduction after it: `sum` is in dst (TTI_MSCCL_NONE: nowhere), src is let go if
- * nothing reads it. `sum` may have no place then. */
+/* The places of a reduction once it is done: dst holds `sum` (TTI_MSCCL_NONE: nothing does), and src
+ * no longer holds its value if no step reads it again. After that `sum` may have no place. */
 static tutti_status settle(struct tti_msccl_emitter *e, int32_t index, int32_t src, int32_t dst,
 			   int32_t sum)
 {
@@ -195,7 +197,7 @@ static tutti_status settle(struct tti_msccl_emitter *e, int32_t index, int32_t s
 	return TUTTI_OK;
 }
 
-/* A local reduction: the one of two values that is incoming goes into the other. */
+/* A reduction of two values of one rank: the incoming one is reduced into the other. */
 static tutti_status reduce_local(struct tti_msccl_emitter *e, int32_t index)
 {
 	const struct tti_msccl_event *event = &e->events->at.at[index];
@@ -214,7 +216,7 @@ static tutti_status reduce_local(struct tti_msccl_emitter *e, int32_t index)
 	into = e->value.at[b].recv == TTI_MSCCL_NONE || e->value.at[a].recv != TTI_MSCCL_NONE ? b
 											      : a;
 	from = into == b ? a : b;
-	/* Neither is the program's value: the first to come is made it. */
+	/* Neither is the program's value of the chunk, so the one that came first becomes it. */
 	if (e->value.at[into].recv != TTI_MSCCL_NONE) {
 		into = e->value.at[a].recv < e->value.at[b].recv ? a : b;
 		from = into == b ? a : b;
@@ -248,8 +250,8 @@ static tutti_status copy(struct tti_msccl_emitter *e, int32_t index)
 	return e->lives[index] & TTI_MSCCL_SRC_LIVES ? TUTTI_OK : let_go(e, rank, src);
 }
 
-/* A message comes: *out is its value, which the caller holds. It stays incoming while the
- * chunk's value is in use. */
+/* A message arrives. *out is its value, and the caller holds it. The value stays "incoming" as
+ * long as the rank uses another value of the chunk. */
 static tutti_status receive(struct tti_msccl_emitter *e, const struct tti_msccl_event *event,
 			    int32_t *out)
 {
@@ -272,7 +274,7 @@ static tutti_status receive(struct tti_msccl_emitter *e, const struct tti_msccl_
 	return TUTTI_OK;
 }
 
-/* r, rcs: into a place. */
+/* r, rcs: write what is received into a place. */
 static tutti_status receive_copy(struct tti_msccl_emitter *e, int32_t index)
 {
 	const struct tti_msccl_event *event = &e->events->at.at[index];
@@ -294,7 +296,7 @@ static tutti_status receive_copy(struct tti_msccl_emitter *e, int32_t index)
 	return tti_msccl_drop(e, rank, value) ? TUTTI_OK : no_memory(e);
 }
 
-/* rrc, rrs, rrcs: what comes and what is here. */
+/* rrc, rrs, rrcs: reduce what is received with what the rank has. */
 static tutti_status receive_reduce(struct tti_msccl_emitter *e, int32_t index)
 {
 	const struct tti_msccl_event *event = &e->events->at.at[index];
@@ -327,14 +329,14 @@ static tutti_status receive_reduce(struct tti_msccl_emitter *e, int32_t index)
 	return tti_msccl_drop(e, rank, value) ? TUTTI_OK : no_memory(e);
 }
 
-/* What is sent is a value of its own at the other end, held there until it comes. */
+/* A send makes a new value at the receiver, which the message holds until it arrives. */
 static tutti_status send(struct tti_msccl_emitter *e, int32_t index)
 {
 	const struct tti_msccl_event *event = &e->events->at.at[index];
 	const int32_t tb = e->m->steps.at[event->step].tb, rank = e->m->tbs.at[tb].gpu;
 	const int32_t partner = e->m->steps.at[e->events->at.at[event->partner].step].tb;
 	const bool is_first = e->m->steps.at[event->step].type == TTI_MSCCL_S;
-	int32_t value = e->held[tb], copy_of; /* a receive of the next step may be held already */
+	int32_t value = e->held[tb], copy_of; /* the next step's receive may be held already */
 
 	if (is_first)
 		TTI_TRY(source(e, event, false, &value));
@@ -385,7 +387,7 @@ static tutti_status happen(struct tti_msccl_emitter *e, int32_t index)
 
 /* -- The end ----------------------------------------------------------------------- */
 
-/* What a place of the output must hold. */
+/* Check what a place of the output holds at the end. */
 static tutti_status check_output(struct tti_msccl_emitter *e, int rank, int32_t chunk)
 {
 	const struct tti_msccl *m = e->m;

@@ -67,12 +67,12 @@ struct tti_msccl {
 	TTI_VEC(struct tti_msccl_step) steps;
 };
 
-/* What happens at one time, for one chunk of a step: half of a step that receives and
- * sends is one event, its other half the next. */
+/* What one step does to one chunk. A step that receives and then sends makes two events for each
+ * chunk, one for each half. */
 enum tti_msccl_half {
 	TTI_MSCCL_LOCAL, /* nop, cpy, re */
-	TTI_MSCCL_GET,   /* what comes from the thread block's recv */
-	TTI_MSCCL_PUT,   /* what goes to its send                   */
+	TTI_MSCCL_GET,   /* receive from the thread block's `recv`  */
+	TTI_MSCCL_PUT,   /* send to its `send`                      */
 };
 
 struct tti_msccl_event {
@@ -113,18 +113,18 @@ TUTTI_CHECKED tutti_status tti_msccl_number(const struct tti_msccl *m, const str
 TUTTI_CHECKED tutti_status tti_msccl_word(const struct tti_msccl *m, const struct tti_xml *node,
 					  const char *name, const char *const *words, size_t n,
 					  int *out);
-/* Only children of that name; NULL: none at all. */
+/* Check that all children have that name; NULL: that there are none. */
 TUTTI_CHECKED tutti_status tti_msccl_children(const struct tti_msccl *m, const struct tti_xml *node,
 					      const char *name);
-/* One more step of thread block `tb`, the last one. */
+/* Append a step to thread block `tb`, the last one. */
 TUTTI_CHECKED tutti_status tti_msccl_read_step(struct tti_msccl *m, const struct tti_xml *node,
 					       int32_t tb);
-/* When all are read: what a step depends on. */
+/* Resolve what a step depends on, once all steps are read. */
 TUTTI_CHECKED tutti_status tti_msccl_find_dependency(struct tti_msccl *m, int32_t index);
 
 /* -- msccl_read.c ------------------------------------------------------------------ */
 
-/* Takes doc, also where it fails; tti_msccl_release() in any case. */
+/* Takes doc, even if it fails. The caller calls tti_msccl_release() in any case. */
 TUTTI_CHECKED tutti_status tti_msccl_parse(struct tti_xml_doc *doc, struct tti_msccl *out);
 void tti_msccl_release(struct tti_msccl *m);
 
@@ -137,10 +137,10 @@ int32_t tti_msccl_place(const struct tti_msccl *m, int rank, uint8_t buf, int32_
 
 /* -- msccl_order.c ----------------------------------------------------------------- */
 
-/* Messages are paired: the k-th step that sends over a channel with the k-th that
- * receives. The order is one in which each step finds done what it depends on, each
- * receive its message, and each message no other one before it between its two ranks:
- * so it runs with one slot, and messages of several channels share one link. */
+/* Pair the k-th step that sends over a channel with the k-th that receives from it, and find an
+ * order of all events in which each step comes after those that it depends on, each receive after
+ * its send, and never two messages are on their way from one rank to another. So the program runs
+ * with one slot for each link, and the messages of several channels share the link. */
 TUTTI_CHECKED tutti_status tti_msccl_order(const struct tti_msccl *m, struct tti_msccl_events *out);
 void tti_msccl_events_release(struct tti_msccl_events *events);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One order of all that happens in a file: who receives what is sent, and when. */
+/* Pairs each send of a file with its receive, and puts all events into one order. */
 #include "coll/files/msccl_file.h"
 
 #include <stdio.h>
@@ -82,7 +82,7 @@ static tutti_status list_events(const struct tti_msccl *m, struct tti_msccl_even
 
 /* -- Messages ---------------------------------------------------------------------- */
 
-/* From `event` on the next one of that half in thread block t; the end: none. */
+/* The next event of that half in thread block t, `event` included; the block's end if there is none. */
 static int32_t next_half(const struct tti_msccl_events *events, int32_t t, int32_t event,
 			 uint8_t half)
 {
@@ -91,7 +91,7 @@ static int32_t next_half(const struct tti_msccl_events *events, int32_t t, int32
 	return event;
 }
 
-/* What thread block `out` sends is what `in` receives, step by step. */
+/* Pair each step by which thread block `out` sends with the one by which `in` receives. */
 static tutti_status pair(const struct tti_msccl *m, struct tti_msccl_events *events, int32_t out,
 			 int32_t in)
 {
@@ -127,8 +127,8 @@ static tutti_status pair(const struct tti_msccl *m, struct tti_msccl_events *eve
 	return TUTTI_OK;
 }
 
-/* The thread block of gpu `rank` at that end of a channel with `peer`; -1: none. One that
- * says so, but never does, is none. */
+/* The thread block of gpu `rank` that sends to, or receives from, `peer` over a channel; -1: there
+ * is none. A thread block that names the peer and never uses it does not count. */
 static int32_t find_end(const struct tti_msccl *m, const struct tti_msccl_events *events, int rank,
 			int peer, int chan, uint8_t half)
 {
@@ -144,7 +144,7 @@ static int32_t find_end(const struct tti_msccl *m, const struct tti_msccl_events
 	return -1;
 }
 
-/* One direction of a thread block, if it does anything there. */
+/* Pair the messages of one direction of a thread block, if it has any. */
 static tutti_status pair_side(const struct tti_msccl *m, struct tti_msccl_events *events, int32_t t,
 			      uint8_t half)
 {
@@ -175,13 +175,14 @@ static tutti_status pair_side(const struct tti_msccl *m, struct tti_msccl_events
 
 /* -- The order --------------------------------------------------------------------- */
 
-/* Sends go first, then what is local, then receives: so a chunk has gone out before what
- * comes in changes it, if it can. A send waits until it can be received next, as messages
- * of other channels share its link; only where nothing else is left it goes before.
+/* Of all events that could happen next, sends come first, then local steps, then receives. So a
+ * chunk is sent before a message changes it, where that is possible. A send waits until its
+ * receive could be the next event of the receiver, because the messages of several channels share
+ * one link; it goes earlier only if no other event can happen.
  *
- * A step that sends several chunks may need room that its peer makes only by a receive
- * after a step of the same kind. So a receive may go before sends of its thread block that
- * stand before it, if they read other places and depend on nothing that is still to be. */
+ * Two ranks that each send several chunks in one step before they receive would wait for each
+ * other, since a link has one slot. So a receive may happen before sends that precede it in its
+ * thread block, if those sends read other places and all that it depends on is done. */
 struct walk {
 	const struct tti_msccl *m;
 	const struct tti_msccl_events *events;
@@ -197,7 +198,7 @@ struct walk {
 	int32_t norder;
 };
 
-/* What a receive reads or writes: a send of that place may not come after it. */
+/* The last send of the place that a receive writes or reduces into: it has to come first. */
 static int32_t put_before(const struct walk *w, const int32_t *last_put, int32_t event)
 {
 	const struct tti_msccl_event *e = &w->events->at.at[event];
@@ -209,8 +210,8 @@ static int32_t put_before(const struct walk *w, const int32_t *last_put, int32_t
 					step->dstoff + e->chunk)];
 }
 
-/* last[] and after[]. Events are numbered thread block after thread block, so what another
- * one left in last_put is before all of this one. */
+/* Fill last[] and after[]. Events are numbered thread block after thread block, so an entry of
+ * last_put that an earlier thread block left is less than all events of this one. */
 static tutti_status find_limits(struct walk *w)
 {
 	int32_t *last_put = tti_calloc(w->m->nplaces, sizeof(*last_put)), after = -1;
@@ -311,8 +312,8 @@ static void happen(struct walk *w, int32_t t, int32_t event)
 		w->at[t]++;
 }
 
-/* All that urge, but of receives one of each thread block, as it may let others send, and
- * of early sends one. Whether any did. */
+/* Let all events of that kind happen that can; of receives only one in each thread block, because
+ * each may allow a send, and of early sends only one in all. Returns whether any happened. */
 static bool advance(struct walk *w, enum urge urge)
 {
 	bool moved = false;
@@ -359,7 +360,8 @@ static int32_t waits_for(const struct walk *w, int32_t t, const char **why)
 	return tb_of(w, *link_of(w, event) - 1);
 }
 
-/* Everybody waits, so whoever is followed comes round; the way to there is left out. */
+/* All thread blocks wait, so following who waits for whom leads into a circle. The error shows the
+ * circle, and not the thread blocks on the way to it. */
 static tutti_status standstill(const struct walk *w)
 {
 	char text[400] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* <algo>, <gpu> and <tb>, each alone. */
+/* Reads <algo>, <gpu> and <tb>, and checks of each what can be checked without the others. */
 #include "coll/files/msccl_file.h"
 
 #include <string.h>
@@ -78,7 +78,7 @@ static bool is_name(const char *text)
 	return true;
 }
 
-/* minBytes to maxBytes; a maximum of 0, or none, is none. */
+/* minBytes and maxBytes. A maximum that is 0 or absent means that there is no limit. */
 static tutti_status read_sizes(struct tti_msccl *m)
 {
 	const struct tti_xml *node = m->doc->root;
@@ -104,7 +104,7 @@ static tutti_status read_place(struct tti_msccl *m)
 	if (!in && !out)
 		return tti_xml_fail(m->doc, node,
 				    "inplace and outofplace are both 0: it is for no call");
-	/* What serves both must not rely on one memory. */
+	/* A file for both kinds of call must not rely on input and output being one memory. */
 	m->in_place = !out;
 	return TUTTI_OK;
 }
@@ -161,7 +161,7 @@ static int32_t chunks_of(const struct tti_msccl *m, int rank, uint8_t buf)
 	return m->nchunks;
 }
 
-/* How many chunks input or output have, or, where both are one memory, may not have. */
+/* Check the number of chunks of the input or the output; where both are one memory it may be 0. */
 static tutti_status check_chunks(const struct tti_msccl *m, const struct tti_msccl_gpu *gpu,
 				 int rank)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes, and what a <step> says: whatever can be said of it alone. */
+/* Reads attributes and <step>, and checks of a step what can be checked without the others. */
 #include "coll/files/msccl_file.h"
 
 #include <stdarg.h>
@@ -86,7 +86,7 @@ static const struct {
 	[TTI_MSCCL_RE] = { "re", false, false, true, true, true },
 };
 
-/* One side of a step: a buffer and a range of its chunks. */
+/* Read one side of a step: a buffer, and a range of its chunks. */
 static tutti_status read_side(const struct tti_msccl *m, const struct tti_msccl_step *step,
 			      const char *buf_name, const char *off_name, uint8_t *buf,
 			      int32_t *off)

@@ -21,7 +21,7 @@ int32_t tti_msccl_home_of(const struct tti_msccl_emitter *e, int rank, uint8_t b
 	if (!(buf == TTI_MSCCL_INPUT ? tti_chunk_is_input(prog, chunk)
 				     : tti_chunk_is_output(prog, chunk)))
 		return TTI_MSCCL_NONE;
-	/* Those of each other rank in a row. */
+	/* The chunks for one rank, or from one rank, stand in a row. */
 	if (tti_collective_is_by_pair(m->coll))
 		return tti_msccl_place(m, rank, buf,
 				       (buf == TTI_MSCCL_INPUT ? tti_chunk_dest(prog, chunk)
@@ -47,7 +47,7 @@ int32_t tti_msccl_dst_of(const struct tti_msccl_emitter *e, const struct tti_msc
 			       step->dstoff + event->chunk);
 }
 
-/* What an event does with its places; of a step in two halves the first one does it. */
+/* What an event does with its places. Of a step of two halves only the first one touches them. */
 static bool reads_src(uint8_t type)
 {
 	return type == TTI_MSCCL_S || type == TTI_MSCCL_RRC || type == TTI_MSCCL_RRS ||
@@ -65,8 +65,8 @@ static bool is_second_half(uint8_t type, uint8_t half)
 	return half == TTI_MSCCL_PUT && type != TTI_MSCCL_S;
 }
 
-/* From the end to the beginning: which places are read again after each event, and at
- * last, which inputs ever are. */
+/* Go from the last event to the first, and find which places are read again after each of them; what
+ * is left at the first event are the inputs that are ever read. */
 static void find_lives(struct tti_msccl_emitter *e)
 {
 	int32_t *read = e->read;
@@ -98,7 +98,7 @@ static void find_lives(struct tti_msccl_emitter *e)
 
 /* -- Values ------------------------------------------------------------------------ */
 
-/* With an empty set; TTI_MSCCL_NONE: out of memory. */
+/* A new value without contributions; TTI_MSCCL_NONE: out of memory. */
 int32_t tti_msccl_new_value(struct tti_msccl_emitter *e, int32_t chunk, int32_t origin)
 {
 	const struct tti_msccl_value fresh = {
@@ -121,7 +121,7 @@ int32_t tti_msccl_new_value(struct tti_msccl_emitter *e, int32_t chunk, int32_t 
 	return value;
 }
 
-/* One place less will read it. */
+/* One place less that holds the value will be read. */
 bool tti_msccl_drop(struct tti_msccl_emitter *e, int rank, int32_t value)
 {
 	struct tti_msccl_value *v = &e->value.at[value];
@@ -189,7 +189,7 @@ static bool allocate(struct tti_msccl_emitter *e)
 	return true;
 }
 
-/* Inputs that are read. */
+/* Give each input that is ever read its value. */
 static bool fill_inputs(struct tti_msccl_emitter *e)
 {
 	for (int rank = 0; rank < e->m->n; rank++)

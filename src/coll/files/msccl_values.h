@@ -2,17 +2,17 @@
 #ifndef TTI_COLL_MSCCL_VALUES_H
 #define TTI_COLL_MSCCL_VALUES_H
 
-/* Private to the reader of MSCCL's files: what places of buffers hold while its steps are
- * gone through in order (msccl_emit.c).
+/* Private to the reader of MSCCL's files: which value each place of a buffer holds while
+ * msccl_emit.c goes through the events in order.
  *
- * A value is what some place of a buffer holds: part of the sum of one chunk, or the
- * chunk of one rank. It is followed from place to place, as long as a place that holds it
- * is still to be read. Where it lies in a program:
+ * A value is the input of one rank for a chunk, or a partial sum of several. It is followed from
+ * place to place for as long as some step will still read a place that holds it. In the program a
+ * value is one of two things:
  *
- *     main      it is the chunk's value at that rank, as programs know it
- *     incoming  it is the message of a RECV, which found the chunk's value in use
+ *     main      the program's value of its chunk on that rank
+ *     incoming  the message of a RECV that arrived while the rank used another value of the chunk
  *
- * So a program never holds more of a chunk than one value. */
+ * So a program never keeps more than one value of a chunk on a rank. */
 
 #include "coll/files/msccl_file.h"
 
@@ -26,7 +26,7 @@ struct tti_msccl_value {
 	int32_t origin; /* the step that made it; TTI_MSCCL_NONE: an input                    */
 };
 
-/* What of one event's places is read again before it is written. */
+/* Which places of an event are read again before they are written. */
 #define TTI_MSCCL_SRC_LIVES 1
 #define TTI_MSCCL_DST_LIVES 2
 
@@ -71,15 +71,15 @@ static inline uint64_t *tti_msccl_set_of(const struct tti_msccl_emitter *e, int3
 	return e->set.at + (size_t)value * e->words;
 }
 
-/* Arrays, which places are ever read, and the inputs. */
+/* Allocate the arrays, find which places are ever read, and give the inputs their values. */
 TUTTI_CHECKED tutti_status tti_msccl_values_init(struct tti_msccl_emitter *e);
 void tti_msccl_values_release(struct tti_msccl_emitter *e);
 
-/* A value of no place, with an empty set; NONE: out of memory. */
+/* A new value that no place holds, with no contributions; NONE: out of memory. */
 int32_t tti_msccl_new_value(struct tti_msccl_emitter *e, int32_t chunk, int32_t origin);
-/* One that holds it less; the last one ends it. false: out of memory. */
+/* One place less holds the value; without any it ends. false: out of memory. */
 bool tti_msccl_drop(struct tti_msccl_emitter *e, int rank, int32_t value);
-/* The place holds `value` (NONE: nothing), and no longer what it held. Likewise. */
+/* Let a place hold `value` (NONE: nothing) in place of what it held. false: out of memory. */
 bool tti_msccl_set_place(struct tti_msccl_emitter *e, int rank, int32_t place, int32_t value);
 /* Whether a value is held by others than places a and b (NONE: none). */
 bool tti_msccl_read_elsewhere(const struct tti_msccl_emitter *e, int32_t value, int32_t a,

@@ -292,7 +292,7 @@ static void two_values_of_a_chunk_are_refused(void **state)
 	(void)state;
 	assert_int_equal(read_text(text, &head, &prog), TUTTI_EINVAL);
 	assert_non_null(strstr(tti_error_text(), "a.xml:5:"));
-	assert_non_null(strstr(tti_error_text(), "two values of chunk 0 are needed on gpu 0"));
+	assert_non_null(strstr(tti_error_text(), "gpu 0 needs two values of chunk 0 at once"));
 }
 
 /* -- Any ones ---------------------------------------------------------------------- */
