@@ -52,7 +52,7 @@
 #define PROGRAM(field, ...) \
 	PLAIN(char **, CLI_PROGRAM, 0, NULL, "[--] PROGRAM [ARGUMENTS...]", field, __VA_ARGS__)
 #define GROUP(list, field) { .kind = CLI_GROUP, .group = list, .offset = offsetof(OPTIONS, field) }
-#define JSON(field)        FLAG(0, "json", field, "print JSON: one object, or one a line")
+#define JSON(field)        FLAG(0, "json", field, "print JSON: one object, or one on each line")
 #define COLOR(field)       WORD(0, "color", field, 0, WORDS("auto", "always", "never"), "colours (auto)")
 #define END                { .kind = CLI_END }
 /* clang-format on */
@@ -63,7 +63,7 @@
 		__VA_ARGS__, NULL \
 	}
 
-#define RANKS_HELP "start so many ranks here; without: be one of a launcher's"
+#define RANKS_HELP "ranks to start here; without it this is a rank of a launcher"
 #define LAUNCHED                                                                          \
 	"Without -n this process is a rank of the job that mpirun, srun or torchrun has " \
 	"started.\n"
@@ -77,7 +77,8 @@ static const struct cli_option perf[] = {
 	INT('n', "nranks", "RANKS", nranks, 1, RANKS_MOST, RANKS_HELP),
 	SIZE('b', "minbytes", "SIZE", min_bytes, 1, "smallest size (8)"),
 	SIZE('e', "maxbytes", "SIZE", max_bytes, 1, "largest size (64M)"),
-	SIZE('f', "stepfactor", "FACTOR", factor, 2, "from one size to the next (2)"),
+	SIZE('f', "stepfactor", "FACTOR", factor, 2,
+	     "each size is this many times the one before (2)"),
 	CALL('d', "datatype", "TYPE", types, perf_take_type, "float32 and so on, or all (float32)",
 	     .names = perf_type_name),
 	CALL('o', "op", "OPERATION", ops, perf_take_op,
@@ -93,9 +94,9 @@ static const struct cli_option perf[] = {
 	    "calls that are timed (as many as take 30 ms)"),
 	WORD('c', "check", check, 0, WORDS("0", "1"), "compare every element of the results (1)"),
 	TEXT(0, "transport", "LIST", transport, "auto, or a list like shm,tcp"),
-	TEXT(0, "algorithm", "NAME", algorithm, "instead of the one that the library chooses"),
+	TEXT(0, "algorithm", "NAME", algorithm, "run this one; 'tutti show COLLECTIVE' lists them"),
 	WORD(0, "buffers", registered, 0, WORDS("plain", "registered"),
-	     "from malloc, or where all ranks can address them (plain)"),
+	     "memory of malloc, or memory that all ranks can address (plain)"),
 	FLAG(0, "reproducible", reproducible,
 	     "reductions give the same bits however they are carried out"),
 	FLAG(0, "threads", threads, "the ranks are threads of one process", .needs = "nranks"),
@@ -130,10 +131,12 @@ static const struct cli_option ping[] = {
 	INT('n', "nranks", "RANKS", nranks, 2, RANKS_MOST, RANKS_HELP),
 	WORD(0, "ranks", whom, PING_HOSTS, WORDS("hosts", "all"),
 	     "one rank of each host, or every two ranks (hosts; on one host: all)"),
-	CALL(0, "peer", "A,B", peer, ping_take_peer, "these two ranks alone"),
-	SECONDS("seconds", ping.seconds, "to spend on a lane, and on all together (0.3)"),
-	SIZE(0, "bytes", "SIZE", ping.bytes, 1, "send no more in one direction of one measurement"),
-	SECONDS("reach", ping.reach, "until two ranks count as not connected (10)"),
+	CALL(0, "peer", "A,B", peer, ping_take_peer, "measure only between these two ranks"),
+	SECONDS("seconds", ping.seconds, "time for each lane, and for all lanes together (0.3)"),
+	SIZE(0, "bytes", "SIZE", ping.bytes, 1,
+	     "send at most this in one direction of one measurement"),
+	SECONDS("reach", ping.reach,
+		"how long to try before two ranks count as not connected (10)"),
 	TEXT(0, "transport", "LIST", transport, "auto, or a list like shm,tcp"),
 	JSON(json),
 	END,
@@ -157,20 +160,20 @@ static const char ping_notes[] =
 static const struct cli_option run[] = {
 	PROGRAM(job.program, "program of the ranks", .is_optional = true),
 	INT('n', "nranks", "RANKS", job.nranks, 1, 1 << 16, "how many processes to start"),
-	TEXTS(0, "hosts", "HOST[:RANKS],...", hosts, "start them on these hosts"),
+	TEXTS(0, "hosts", "HOST[:RANKS],...", hosts, "start the ranks on these hosts"),
 	PATHS(0, "hostfile", "FILE", hostfiles,
-	      "the same: lines of HOST[:RANKS] or HOST slots=RANKS"),
+	      "the same from a file: lines of HOST[:RANKS] or HOST slots=RANKS"),
 	TEXT(0, "rsh", "COMMAND", shell, "how to reach a host (" RUN_SHELL ")",
 	     .needs = "hosts hostfile"),
 	INT(0, "port", "PORT", port, 1, 65535,
 	    "where rank 0 listens on the first host (a free one)", .needs = "hosts hostfile"),
-	FLAG(0, "tag", job.tag, "print [RANK] in front of every line they print"),
-	FLAG(0, "no-bind", job.no_bind, "do not share the cores out among the ranks"),
+	FLAG(0, "tag", job.tag, "print [RANK] in front of every line of output"),
+	FLAG(0, "no-bind", job.no_bind, "do not bind each rank to its share of the cores"),
 	FLAG(0, "keep-going", job.keep_going, "a rank that fails does not end the others"),
 	FLAG(0, "shared-malloc", job.shared_malloc,
-	     "their large allocations are where other ranks of the host reach them"),
+	     "malloc() takes large allocations from memory that all ranks of a host address"),
 	INT(0, "gpus", "N", job.gpus, 1, 64,
-	    "each has N devices of CUDA, which are memory of the host, and NCCL"),
+	    "give each rank N devices of CUDA, made of host memory, and NCCL"),
 	FLAG(0, "json", job.json, "print how it ended as JSON, after the output of the ranks"),
 	FLAG(0, "agent", is_agent, "read the job from standard input: how --hosts starts ranks"),
 	END,
@@ -181,14 +184,15 @@ static const struct run_options run_defaults = { .shell = RUN_SHELL };
 
 static const char run_notes[] =
 	"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
-	"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
-	"that ranks may copy from each other. Rank 0 reads our standard input.\n"
+	"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, the process of\n"
+	"'tutti run', so that ranks may copy from each other. Rank 0 reads its standard input.\n"
 	"Where there are as many cores as ranks, each rank gets its share of them; where\n"
 	"there are 2, 3... times as many ranks, neighbours share a core.\n"
-	"If one rank fails, all are ended: its exit code, or 128 + its signal, is ours. With\n"
-	"--keep-going the others go on, for programs that shrink their communicator and do\n"
-	"without it: our exit code is then the first one other than 0 that a rank ended with;\n"
-	"ranks that were killed count only if none ended with 0.\n"
+	"If one rank fails, all are ended, and 'tutti run' ends with the exit code of that\n"
+	"rank, or with 128 + its signal. With --keep-going the others go on, for programs that\n"
+	"shrink their communicator and do without it. The exit code is then the first one\n"
+	"other than 0 that a rank ended with; ranks that were killed count only if none ended\n"
+	"with 0.\n"
 	"With --shared-malloc a preloaded library has malloc() take allocations of at least\n"
 	"TUTTI_SHARED_MALLOC_LEAST bytes from memory that all ranks of the host address, so\n"
 	"that collectives on them move each byte once. fork() copies it. For programs that use\n"
@@ -213,17 +217,18 @@ static const char run_notes[] =
 #define OPTIONS struct show_options
 static const struct cli_option show[] = {
 	COLLECTIVE(int, NULL, collective, "collective: all_reduce and so on", .is_optional = true),
-	TEXT(0, "algorithm", "NAME", algorithm, "which; without it the names are listed"),
-	INT('n', "nranks", "RANKS", nranks, 1, INT_MAX, "for how many ranks"),
-	TEXT(0, "hosts", "LIST", hosts, "on hosts of so many ranks each: 4,4,2"),
+	TEXT(0, "algorithm", "NAME", algorithm,
+	     "the one to print; without it their names are listed"),
+	INT('n', "nranks", "RANKS", nranks, 1, INT_MAX, "number of ranks"),
+	TEXT(0, "hosts", "LIST", hosts, "number of ranks on each host: 4,4,2"),
 	INT('r', "root", "RANK", root, 0, INT_MAX, "root of broadcast, reduce and so on (0)",
 	    .needs = "algorithm"),
-	INT(0, "rank", "RANK", rank, 0, INT_MAX, "the program of this rank alone",
+	INT(0, "rank", "RANK", rank, 0, INT_MAX, "print only the program of this rank",
 	    .needs = "algorithm"),
 	PATH(0, "check", "FILE", check, "prove the algorithm in FILE (- for standard input)",
 	     .excludes = "COLLECTIVE algorithm"),
-	SIZE(0, "bytes", "SIZE", nbytes, 0, "of the vector whose bytes and time are told (1M)",
-	     .needs = "check"),
+	SIZE(0, "bytes", "SIZE", nbytes, 0,
+	     "size of the vector for the bytes and the time that it prints (1M)", .needs = "check"),
 	JSON(json),
 	END,
 };
@@ -239,16 +244,17 @@ static const char show_notes[] =
 
 /* -- topo, paths ---------------------------------------------------------------------- */
 
-#define GPUS_HELP "these GPUs alone: 0,2,5, 0-3, HOST/0 or bus ids"
-#define NCCL_HELP "compute with the figures that NCCL uses"
-#define ALL_HELP  "every PCI function, not only what communicates"
+#define GPUS_HELP "only these GPUs: 0,2,5, 0-3, HOST/0 or bus ids"
+#define NCCL_HELP "use NCCL's figures for the speed of links"
+#define ALL_HELP  "show all PCI functions, not only those that communicate"
 
 #define OPTIONS struct topo_source
 static const struct cli_option topo_source[] = {
 	PATH(0, "xml", "FILE", config.xml_file, "a topology file"),
 	PATH(0, "sysfs", "DIR", config.sysfs_root, "a captured machine: its top folder, or a .tar"),
 	TEXT(0, "gpus", "LIST", config.gpus, GPUS_HELP),
-	SWITCH("detect", config.detect, "lay the file over what is detected"),
+	SWITCH("detect", config.detect,
+	       "detect this machine; what the file states takes precedence"),
 	SWITCH("all", config.all, ALL_HELP),
 	SWITCH("measure", config.measure, "measure the memory of each NUMA node"),
 	SWITCH("nccl", config.nccl_model, NCCL_HELP),
@@ -263,7 +269,7 @@ static const struct cli_option topo[] = {
 	GROUP(topo_source, source),
 	WORD(0, "format", format, 0, WORDS("tree", "xml", "json", "dot", "svg"),
 	     "what is printed (tree)", .excludes = "json"),
-	PATH('o', "output", "FILE", output, "write there"),
+	PATH('o', "output", "FILE", output, "write to this file"),
 	END,
 };
 #undef OPTIONS
@@ -334,9 +340,9 @@ static const struct cli_option plan_machines[] = {
 	     "nodes like a captured machine, or its .tar"),
 	TEXT(0, "gpus", "LIST", topo.config.gpus, GPUS_HELP),
 	SWITCH("nccl", topo.config.nccl_model, NCCL_HELP),
-	INT(0, "nodes", "N", nodes, 1, PLAN_MOST_NODES, "so many such nodes (1)"),
+	INT(0, "nodes", "N", nodes, 1, PLAN_MOST_NODES, "number of such nodes (1)"),
 	INT(0, "ranks", "R", config.ranks_per_node, 1, 65536,
-	    "ranks a node (one for each GPU, else NUMA node)"),
+	    "ranks on each node (one for each GPU, or else each NUMA node)"),
 	TEXT(0, "order", "LIST", order, "node of each rank: 0,1,0,1, block or cyclic",
 	     .excludes = "hostfile"),
 	PATH(0, "hostfile", "FILE", hostfile, "nodes as 'NAME slots=N switch=S' lines"),
@@ -345,10 +351,11 @@ static const struct cli_option plan_machines[] = {
 
 static const struct cli_option plan_search[] = {
 	TEXT(0, "pattern", "LIST", config.patterns,
-	     "ring,tree,balanced-tree,split-tree,nvls,collnet-..."),
+	     "plan these: ring,tree,balanced-tree,split-tree,nvls,collnet-..."),
 	WORD(0, "cross-nic", config.cross_nic, -1, WORDS("auto", "0", "1", "2"),
-	     "rings leave by the NIC they came: 0; any: 1; mirrored: 2"),
-	CALL(0, "channels", "MIN:MAX", config, plan_take_channels, "at least and at most so many"),
+	     "rings leave by the NIC they came in by: 0; by any: 1; mirrored: 2"),
+	CALL(0, "channels", "MIN:MAX", config, plan_take_channels,
+	     "at least MIN and at most MAX channels"),
 	SWITCH("both-ways", config.both_ways, "trees load links in both directions"),
 	COLOR(topo.color),
 	END,
@@ -366,15 +373,17 @@ static const struct cli_option plan[] = {
 	RANKS("to", handoff.to, PLAN_MOST_RANKS, "who gets it (all of the other nodes)",
 	      .needs = "handoff"),
 	WORD(0, "sharded", handoff.sharded, 1, WORDS("from", "to", "both"),
-	     "each rank of that side has a part", .needs = "handoff"),
-	SIZE(0, "bytes", "SIZE", handoff.nbytes, 1, "say how long that many take (64M)",
-	     .needs = "handoff"),
+	     "each rank of that side has one part of the vector", .needs = "handoff"),
+	SIZE(0, "bytes", "SIZE", handoff.nbytes, 1,
+	     "predict the time for a vector of this size (64M)", .needs = "handoff"),
 	FLAG(0, "explain", explain, "say what limits it, and what would help"),
-	PATH(0, "plan", "FILE", plan, "this plan, or graph file of NCCL, in place of a search"),
-	PATH(0, "compare", "FILE", compare, "its channels beside ours"),
+	PATH(0, "plan", "FILE", plan,
+	     "take this plan, or graph file of NCCL, in place of a search"),
+	PATH(0, "compare", "FILE", compare,
+	     "show the channels of this plan beside those that are found"),
 	WORD(0, "format", format, 0, WORDS("table", "json", "dot", "svg", "nccl"),
 	     "what is printed (table)", .excludes = "json"),
-	PATH('o', "output", "FILE", output, "write there"),
+	PATH('o', "output", "FILE", output, "write to this file"),
 	JSON(source.topo.json),
 	END,
 };
@@ -403,22 +412,29 @@ static const struct cli_option plan_diff[] = {
 #define OPTIONS struct tune_options
 static const struct cli_option tune[] = {
 	INT('n', "nranks", "RANKS", nranks, 2, RANKS_MOST,
-	    "measure with so many (as many as tell something here)", .excludes = "table file"),
+	    "ranks to measure with (each number that makes a difference here)",
+	    .excludes = "table file"),
 	SIZE('e', "maxbytes", "SIZE", most, 8, "largest vector that is measured (16M)",
 	     .excludes = "table file"),
-	PATH('o', "out", "FILE", out, "measure, but write there; -: to the output",
+	PATH('o', "out", "FILE", out,
+	     "write what was measured to this file (-: the output) and keep nothing",
 	     .excludes = "table file check"),
-	FLAG(0, "busy", busy, "keep it though something else ran", .excludes = "table file check"),
-	FLAG(0, "check", check, "measure what is taken, and say what makes no sense",
+	FLAG(0, "busy", busy, "keep the result even if other programs ran meanwhile",
+	     .excludes = "table file check"),
+	FLAG(0, "check", check,
+	     "measure the algorithms that are chosen, and say which choice is wrong",
 	     .excludes = "table file"),
-	FLAG(0, "table", table, "predicted times, and what is taken", .excludes = "file"),
-	FLAG(0, "file", file, "constants and choices, to edit and give back"),
-	COLLECTIVE(int, "collective", config.collective, "that one alone", .needs = "table file"),
-	SWITCH("host", config.host_memory, "data in host memory, though there are GPUs",
+	FLAG(0, "table", table, "print the predicted times, and which algorithm is chosen",
+	     .excludes = "file"),
+	FLAG(0, "file", file, "print constants and choices as a file that can be edited"),
+	COLLECTIVE(int, "collective", config.collective, "only this collective",
+		   .needs = "table file"),
+	SWITCH("host", config.host_memory, "for data in host memory, even if there are GPUs",
 	       .needs = "table file"),
-	PATH(0, "tune", "FILE", config.tune_file, "constants and choices, else those in force",
+	PATH(0, "tune", "FILE", config.tune_file,
+	     "use the constants and choices of this file, not those in force",
 	     .needs = "table file"),
-	PATH(0, "plan", "FILE", plan, "this plan in place of a search", .needs = "table file"),
+	PATH(0, "plan", "FILE", plan, "take this plan in place of a search", .needs = "table file"),
 	{ .kind = CLI_GROUP,
 	  .group = plan_machines,
 	  .offset = offsetof(OPTIONS, source),
@@ -444,14 +460,15 @@ static const char plan_file_notes[] =
 	"names NICs, --nodes 2 or more.\n";
 
 static const char tune_notes[] =
-	"Without --check, --table and --file it measures, for some seconds in which nothing else\n"
-	"should run, and keeps what it found where the library finds it: $XDG_CACHE_HOME/tutti, "
-	"or\n~/.cache/tutti. That counts on this machine, for this version, if all ranks have the\n"
-	"same; TUTTI_TUNE_FILE goes before, \"none\" turns it off.\n"
-	"If times change from round to round it keeps nothing, unless --busy says so.\n"
-	"Times are predictions, from the plan and the constants that --file lists with their\n"
-	"sources; on one host what is taken was measured. TUTTI_ALGO pins algorithms.\n"
-	"--collective to --hostfile are for --table and --file.\n";
+	"Without --check, --table and --file it measures for some seconds, in which nothing else\n"
+	"should run, and keeps the result in $XDG_CACHE_HOME/tutti or ~/.cache/tutti, where the\n"
+	"library looks for it. The library uses it on this machine and with this version only,\n"
+	"and if all ranks have the same one. TUTTI_TUNE_FILE takes precedence over it; \"none\"\n"
+	"turns both off. If times change from round to round nothing is kept, unless --busy says\n"
+	"so. The times of --table are predictions from the plan and from the constants that\n"
+	"--file lists with their sources; on one host the choices were measured. TUTTI_ALGO\n"
+	"forces an algorithm.\n"
+	"The options from --collective to --hostfile go with --table or --file.\n";
 
 /* -- env, version, completion ----------------------------------------------------------- */
 
