@@ -97,7 +97,8 @@ static tutti_status check(struct tti_comm *comm, int peer)
 {
 	TTI_TRY(tti_comm_usable(comm));
 	if (peer < 0 || peer >= comm->n)
-		return tti_fail(TUTTI_EINVAL, "rank %d of %d: 0 to %d", peer, comm->n, comm->n - 1);
+		return tti_fail(TUTTI_EINVAL, "there is no rank %d: ranks are 0 to %d", peer,
+				comm->n - 1);
 	return TUTTI_OK;
 }
 
@@ -125,9 +126,11 @@ tutti_status tutti_comm_lanes(tutti_comm_t handle, int peer, struct tutti_lane *
 	struct tti_comm *comm;
 
 	if (!count_out || most < 0 || (most > 0 && !out))
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "room for %d lanes at %p, their number at %p", most,
-				       (void *)out, (void *)count_out);
+		return tti_handle_fail(
+			handle, TUTTI_EINVAL,
+			"tutti_comm_lanes(): most is %d, out is %p and count_out is %p: pass "
+			"room for that many lanes, and the address of their number",
+			most, (void *)out, (void *)count_out);
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	return tti_handle_end(handle, comm, lanes(comm, peer, out, most, count_out));
 }

@@ -223,13 +223,13 @@ static void alone(tutti_comm_t comm, int rank, int n, void *arg)
 		tutti_comm_create_group(comm, outside, 2, 0, &out, NULL));
 	refused(comm, TUTTI_EINVAL, "there are 0 to",
 		tutti_comm_create_group(comm, below, 2, 0, &out, NULL));
-	refused(comm, TUTTI_EINVAL, "has 1 to",
+	refused(comm, TUTTI_EINVAL, "pass 1 to",
 		tutti_comm_create_group(comm, NULL, 1, 0, &out, NULL));
-	refused(comm, TUTTI_EINVAL, "has 1 to",
+	refused(comm, TUTTI_EINVAL, "pass 1 to",
 		tutti_comm_create_group(comm, none, 0, 0, &out, NULL));
-	refused(comm, TUTTI_EINVAL, "has 1 to",
+	refused(comm, TUTTI_EINVAL, "pass 1 to",
 		tutti_comm_create_group(comm, none, -1, 0, &out, NULL));
-	refused(comm, TUTTI_EINVAL, "has 1 to",
+	refused(comm, TUTTI_EINVAL, "pass 1 to",
 		tutti_comm_create_group(comm, none, n + 1, 0, &out, NULL));
 	refused(comm, TUTTI_EINVAL, "tag is -1",
 		tutti_comm_create_group(comm, &rank, 1, -1, &out, NULL));

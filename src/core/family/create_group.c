@@ -120,9 +120,10 @@ static tutti_status check_ranks(const struct tti_comm *parent, const int *ranks,
 	tutti_status st = TUTTI_OK;
 
 	if (!ranks || count < 1 || count > parent->n)
-		return tti_fail(TUTTI_EINVAL,
-				"%d ranks at %p: a communicator of some of %d ranks has 1 to %d",
-				count, (const void *)ranks, parent->n, parent->n);
+		return tti_fail(
+			TUTTI_EINVAL,
+			"count is %d and ranks is %p: of a communicator of %d ranks pass 1 to %d",
+			count, (const void *)ranks, parent->n, parent->n);
 	seen = tti_calloc(TTI_BITSET_WORDS(parent->n), sizeof(*seen));
 	if (!seen)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", parent->n);

@@ -156,8 +156,10 @@ static void free_shrink(struct tti_maker *maker)
 static tutti_status check_excluded(const struct tti_comm *parent, const int *exclude, int n)
 {
 	if (n < 0 || (n > 0 && !exclude))
-		return tti_fail(TUTTI_EINVAL, "%d ranks to leave out, at %p", n,
-				(const void *)exclude);
+		return tti_fail(TUTTI_EINVAL,
+				"nexclude is %d and exclude is %p: pass 0, or as many ranks as the "
+				"list has",
+				n, (const void *)exclude);
 	for (int i = 0; i < n; i++) {
 		if (exclude[i] < 0 || exclude[i] >= parent->n)
 			return tti_fail(TUTTI_EINVAL,

@@ -272,8 +272,8 @@ tutti_status tti_init_by_ids(tutti_comm_t *out, int nranks, int rank,
 	tutti_status st = check_shape(out, nranks, rank);
 
 	if (st == TUTTI_OK && (!given->ids || given->nids < 1 || given->nids > nranks))
-		st = tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", given->nids,
-			      (const void *)given->ids, nranks);
+		st = tti_fail(TUTTI_EINVAL, "nids is %d and ids is %p: pass 1 to %d unique ids",
+			      given->nids, (const void *)given->ids, nranks);
 	if (st == TUTTI_OK)
 		st = make_init(nranks, rank, given, config, &init);
 	if (st != TUTTI_OK) {

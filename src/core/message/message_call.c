@@ -59,7 +59,9 @@ static tutti_status check(const struct tutti_channel *channel, const char *name,
 	if (tag < least)
 		return tti_fail(TUTTI_EINVAL, "%s(): tag %d: tags are 0 or more", name, tag);
 	if (size && !data)
-		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", name, size);
+		return tti_fail(TUTTI_EINVAL,
+				"%s(): %zu bytes at NULL: pass the address of the data", name,
+				size);
 	return TUTTI_OK;
 }
 

@@ -328,7 +328,8 @@ static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg
 	struct tutti_reg *reg;
 
 	if (!ptr || size == 0 || size > UINTPTR_MAX - (uintptr_t)ptr)
-		return tti_fail(TUTTI_EINVAL, "tutti_register(): %zu bytes at %p are no memory",
+		return tti_fail(TUTTI_EINVAL,
+				"tutti_register(): %zu bytes at %p: pass memory of 1 byte or more",
 				size, ptr);
 	reg = put(comm, ptr, size);
 	if (!reg)

@@ -332,8 +332,10 @@ tutti_status tutti_window_create_config(tutti_comm_t handle, void *base, size_t 
 		return tti_handle_note(handle, st);
 	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_window_t"));
 	if (size && (!base || size > UINTPTR_MAX - (uintptr_t)base))
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "a window of %zu bytes at %p is no memory", size, base);
+		return tti_handle_fail(
+			handle, TUTTI_EINVAL,
+			"a window of %zu bytes at %p: pass memory that has so many bytes", size,
+			base);
 	TTI_TRY(tti_group_refuse(handle, "tutti_window_create"));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);

@@ -196,8 +196,10 @@ static tutti_status check_index(const struct work *work, int index)
 static tutti_status check_waits(const struct work *work, const struct tti_comm *comm)
 {
 	if (work->nwaits < 0 || (work->nwaits > 0 && !work->waits))
-		return tti_fail(TUTTI_EINVAL, "%s(): %d signals to wait for at %p",
-				names[work->kind], work->nwaits, (const void *)work->waits);
+		return tti_fail(
+			TUTTI_EINVAL,
+			"%s(): nwaits is %d and waits is %p: pass as many waits as the list has",
+			names[work->kind], work->nwaits, (const void *)work->waits);
 	for (int at = 0; at < work->nwaits; at++) {
 		TTI_TRY(check_peer(work, comm, work->waits[at].peer));
 		TTI_TRY(check_index(work, work->waits[at].index));
@@ -226,8 +228,9 @@ static tutti_status check(const struct work *work, const struct tti_comm *comm)
 				names[work->kind], work->nbytes, work->offset, work->peer,
 				(unsigned long long)has);
 	if (moves && work->nbytes && !work->memory)
-		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", names[work->kind],
-				work->nbytes);
+		return tti_fail(TUTTI_EINVAL,
+				"%s(): %zu bytes at NULL: pass the address of the data",
+				names[work->kind], work->nbytes);
 	return TUTTI_OK;
 }
 

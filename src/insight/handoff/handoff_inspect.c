@@ -35,8 +35,11 @@ static tutti_status read_job(const struct tutti_plan_config *given, struct tutti
 				given->size);
 	*out = *given;
 	if (out->ranks_per_node < 0 || out->nranks < 0 || (out->node_of_rank && !out->nranks))
-		return tti_fail(TUTTI_EINVAL, "a job of %d ranks, %d on each node: neither can be",
-				out->nranks, out->ranks_per_node);
+		return tti_fail(
+			TUTTI_EINVAL,
+			"job.nranks is %d and job.ranks_per_node is %d: neither is negative, "
+			"and node_of_rank needs nranks",
+			out->nranks, out->ranks_per_node);
 	return TUTTI_OK;
 }
 
@@ -75,7 +78,9 @@ static tutti_status copy_side(const int *ranks, int n, uint32_t **out, uint32_t 
 		return no_memory();
 	for (int i = 0; i < n; i++) {
 		if (ranks[i] < 0)
-			return tti_fail(TUTTI_EINVAL, "a side of a handoff has rank %d", ranks[i]);
+			return tti_fail(TUTTI_EINVAL,
+					"a side of a handoff has rank %d: ranks are 0 or more",
+					ranks[i]);
 		(*out)[i] = (uint32_t)ranks[i];
 	}
 	*n_out = (uint32_t)n;
@@ -109,8 +114,9 @@ static tutti_status read_sides(struct tutti_handoff_plan *plan,
 				"config.size is %zu: begin with TUTTI_HANDOFF_PLAN_CONFIG_INIT",
 				config->size);
 	if (config->nfrom < 0 || config->nto < 0)
-		return tti_fail(TUTTI_EINVAL, "a handoff from %d ranks to %d", config->nfrom,
-				config->nto);
+		return tti_fail(TUTTI_EINVAL,
+				"a handoff from %d ranks to %d: neither number can be negative",
+				config->nfrom, config->nto);
 	if (job->nnodes < 2 && !(config->from && config->to))
 		return tti_fail(TUTTI_EINVAL,
 				"a handoff on one node needs both sides: say which ranks hold the "

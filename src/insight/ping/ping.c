@@ -143,7 +143,8 @@ static tutti_status check_lane(tutti_ping_t ping, int lane, int least)
 	if (!ping)
 		return tti_fail(TUTTI_EINVAL, "the ping is NULL");
 	if (lane < least || lane >= ping->nlanes)
-		return tti_fail(TUTTI_EINVAL, "lane %d of a ping of %d", lane, ping->nlanes);
+		return tti_fail(TUTTI_EINVAL, "there is no lane %d: this ping has %d", lane,
+				ping->nlanes);
 	return TUTTI_OK;
 }
 
@@ -200,7 +201,7 @@ tutti_status tutti_ping_get_finding(tutti_ping_t ping, int index, struct tutti_p
 	struct tutti_ping_finding finding;
 
 	if (!ping || index < 0 || (size_t)index >= ping->findings.n)
-		return tti_fail(TUTTI_EINVAL, "finding %d of %d", index,
+		return tti_fail(TUTTI_EINVAL, "there is no finding %d: this ping has %d", index,
 				tutti_ping_finding_count(ping));
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a finding");

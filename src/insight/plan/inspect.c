@@ -221,7 +221,7 @@ tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
 	TTI_TRY(check_nodes("tutti_plan_make", nodes, nnodes, out));
 	*out = NULL;
 	if (nnodes < 1)
-		return tti_fail(TUTTI_EINVAL, "a plan of %d nodes", nnodes);
+		return tti_fail(TUTTI_EINVAL, "a plan of %d nodes: 1 or more", nnodes);
 	TTI_TRY(begin(nodes, nnodes, config, &plan));
 	return finish(plan, tti_plan_make(plan->job, &plan->config, &plan->plan), out);
 }

@@ -90,7 +90,8 @@ tutti_status tti_detect_memory(struct tti_detect *detect)
 	if (detect->sysfs.captured)
 		return tti_fail(TUTTI_EUNSUPPORTED,
 				"%s is a captured machine, whose memory cannot be measured: "
-				"do not ask for it",
+				"leave out the measurement (--measure, or measure of "
+				"tutti_topo_config)",
 				detect->sysfs.path);
 	if (!own_cpus(&own)) {
 		tti_cpuset_release(&own);
