@@ -23,20 +23,6 @@ static enum tti_node_type type_at(const struct walk *walk, size_t i)
 	return walk->graph->nodes[node_at(walk, i)].type;
 }
 
-static bool is_simple(const struct walk *walk)
-{
-	if (walk->n == 0)
-		return true;
-	for (size_t i = 0; i < walk->n; i++)
-		if (link_at(walk, i)->to != node_at(walk, i + 1))
-			return false;
-	for (size_t i = 0; i <= walk->n; i++)
-		for (size_t j = i + 1; j <= walk->n; j++)
-			if (node_at(walk, i) == node_at(walk, j))
-				return false;
-	return true;
-}
-
 /* Whether an endpoint hangs on this device by this link. */
 static bool is_end(enum tti_node_type endpoint, enum tti_node_type device, enum tti_link_type link)
 {
@@ -136,8 +122,8 @@ static enum tti_path_type type_over_cpus(const struct walk *walk, size_t first, 
 	return TTI_PATH_PHB;
 }
 
-enum tti_path_type tti_path_type_of_simple(const struct tti_graph *graph, const uint32_t *hops,
-					   size_t nhops)
+enum tti_path_type tti_path_type_of(const struct tti_graph *graph, const uint32_t *hops,
+				    size_t nhops)
 {
 	const struct walk walk = { .graph = graph, .hops = hops, .n = nhops };
 	size_t first = 1, last = nhops - 1;
@@ -155,12 +141,4 @@ enum tti_path_type tti_path_type_of_simple(const struct tti_graph *graph, const 
 	while (last > 0 && !is_cpu(type_at(&walk, last)))
 		last--;
 	return first < nhops ? type_over_cpus(&walk, first, last) : type_beside_cpus(&walk);
-}
-
-enum tti_path_type tti_path_type_of(const struct tti_graph *graph, const uint32_t *hops,
-				    size_t nhops)
-{
-	const struct walk walk = { .graph = graph, .hops = hops, .n = nhops };
-
-	return is_simple(&walk) ? tti_path_type_of_simple(graph, hops, nhops) : TTI_PATH_DIS;
 }

@@ -8,11 +8,9 @@
 
 #include "topo/paths/paths.h"
 
-/* The type of a path of links from one endpoint to another; DIS if the rules do not permit it. */
+/* The type of a path of links from one endpoint to another; DIS if the rules do not permit it. The
+ * links join up and visit no node twice, which is not checked. */
 enum tti_path_type tti_path_type_of(const struct tti_graph *graph, const uint32_t *hops,
 				    size_t nhops);
-/* The same for links that join up and visit no node twice, which is not checked. */
-enum tti_path_type tti_path_type_of_simple(const struct tti_graph *graph, const uint32_t *hops,
-					   size_t nhops);
 
 #endif

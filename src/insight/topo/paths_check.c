@@ -106,7 +106,7 @@ static tutti_status check_figures(const struct pair *pair)
 	const struct tti_path *path = pair->path;
 	const struct tti_graph *graph = pair->paths->graph;
 	const struct made made = make(graph, pair->hops, path->nhops, false);
-	const enum tti_path_type type = tti_path_type_of_simple(graph, pair->hops, path->nhops);
+	const enum tti_path_type type = tti_path_type_of(graph, pair->hops, path->nhops);
 
 	if (type != path->type)
 		return breach(pair, "type %s, but by its hops %s", tti_path_type_name(path->type),

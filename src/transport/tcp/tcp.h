@@ -61,8 +61,7 @@
 #include "transport/transport.h"
 #include "util/vec.h"
 
-#define TTI_TCP_SOCKETS_MOST 16 /* of one pair of NICs                     */
-#define TTI_TCP_LANES_MOST   16 /* of a link; index < TTI_TCP_LANES_MOST   */
+#define TTI_TCP_LANES_MOST 16 /* of a link; index < TTI_TCP_LANES_MOST */
 
 /* With up to TTI_TCP_FEW connections, reading the one that is asked for costs less than asking
  * epoll first, and only one in TTI_TCP_SKIP calls of progress asks epoll. */

@@ -2,7 +2,7 @@
 #ifndef TESTS_TOPO_PATH_ORACLE_H
 #define TESTS_TOPO_PATH_ORACLE_H
 
-/* The best ways of a graph by trying all of them. tti_path_type_of_simple() is the definition of
+/* The best ways of a graph by trying all of them. tti_path_type_of() is the definition of
  * what a way is; nothing else of the library's paths is used. Each test program that
  * includes this has its own copy. */
 
@@ -88,7 +88,7 @@ static void oracle_judge(struct oracle *oracle, uint32_t to)
 	struct oracle_way *way = &oracle->way;
 
 	oracle->nways++;
-	way->type = tti_path_type_of_simple(oracle->graph, way->hops, way->nhops);
+	way->type = tti_path_type_of(oracle->graph, way->hops, way->nhops);
 	if (way->type != TTI_PATH_DIS && oracle_is_better(oracle->graph, way, best))
 		*best = *way;
 }

@@ -253,8 +253,6 @@ static void what_is_no_way(void **state)
 	const uint32_t dev = graph->nodes[gpu].parent, cpu = graph->nodes[dev].parent;
 	const uint32_t way[] = { hop(graph, gpu, dev), hop(graph, dev, cpu),
 				 hop(graph, cpu, host) };
-	const uint32_t back[] = { way[0], way[1], hop(graph, cpu, dev), hop(graph, dev, gpu) };
-	const uint32_t gap[] = { way[0], way[2] };
 
 	(void)state;
 	assert_int_equal(tti_path_type_of(graph, way, 3), TTI_PATH_PHB);
@@ -262,8 +260,6 @@ static void what_is_no_way(void **state)
 	assert_int_equal(tti_path_type_of(graph, way, 1), TTI_PATH_DIS);
 	assert_int_equal(tti_path_type_of(graph, way, 2), TTI_PATH_DIS);
 	assert_int_equal(tti_path_type_of(graph, way + 1, 2), TTI_PATH_DIS);
-	assert_int_equal(tti_path_type_of(graph, back, 4), TTI_PATH_DIS);
-	assert_int_equal(tti_path_type_of(graph, gap, 2), TTI_PATH_DIS);
 	tti_graph_free(graph);
 }
 
