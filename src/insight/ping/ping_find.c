@@ -196,9 +196,10 @@ static void find_uneven(struct tutti_ping_result *ping, int lane)
 	if (m->gbps[way] >= OF_SISTER * best)
 		return;
 	name_lane(ping, lane, &text);
-	tti_strbuf_addf(&text,
-			" carries %.3g GB/s from rank %d to rank %d, the best of its sisters %.3g",
-			m->gbps[way], ping->rank[way], ping->rank[!way], best);
+	tti_strbuf_addf(
+		&text,
+		" carries %.3g GB/s from rank %d to rank %d, the best of the other lanes %.3g",
+		m->gbps[way], ping->rank[way], ping->rank[!way], best);
 	excuse(ping, m, &text);
 	add(ping, lane, "uneven", "info",
 	    "nothing to do if that is how the NICs are: each lane gets its share", &text);

@@ -97,7 +97,7 @@ static void slow_lanes_are_named(void **state)
 	     "to "
 	     "rank 7, 64 % of the 0.125");
 
-	/* Nothing is known of the NICs: only that the sister is quicker. */
+	/* Nothing is known of the NICs: only that the other lane is quicker. */
 	ping = healthy();
 	for (int s = 0; s < 2; s++) {
 		ping->lanes[1].side[s].local_mbps = 0;
@@ -105,7 +105,7 @@ static void slow_lanes_are_named(void **state)
 	}
 	ping->together.gbps[0] = ping->together.gbps[1] = 0.13;
 	assert_string_equal(FOUND(ping), "uneven:info:1 ");
-	SAYS("the best of its sisters 0.11");
+	SAYS("the best of the other lanes 0.11");
 
 	/* What one end does not know, the other may. */
 	ping = healthy();
