@@ -33,7 +33,7 @@ says out '^3 nodes, 6 ranks in host memory;'
 says out ' hierarchical '
 one_mark_a_row 81
 expect 0 "$TUTTI" tune --table --xml "$ndv5" --nodes 2 --collective all_reduce
-says out '^2 nodes, 16 ranks on GPUs, which no program serves yet;'
+says out '^2 nodes, 16 ranks on GPUs .by NCCL.s model; Tutti.s kernels choose by other rules.;'
 says out '^ +ring +tree +nvls '
 one_mark_a_row 10
 ok "tables of host memory and of GPUs"

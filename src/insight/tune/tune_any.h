@@ -3,7 +3,7 @@
 #define TTI_INSIGHT_TUNE_ANY_H
 
 /* The model of times for any machine: of ranks in host memory as communicators have it
- * (plan/tune/tune.h), and of ranks on GPUs, which no program serves yet. Threads: any. */
+ * (plan/tune/tune.h), and of ranks on GPUs as NCCL's model has it, which no communicator asks. Threads: any. */
 
 #include "plan/tune/tune.h"
 

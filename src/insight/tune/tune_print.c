@@ -179,10 +179,12 @@ static void print_head(const struct view *v)
 	const struct tti_tune_machine *m = &v->machine.host;
 
 	tti_strbuf_addf(v->out,
-			"%u node%s, %u rank%s %s; predicted microseconds, * is what is taken, "
-			"which stands behind with who decided\n",
+			"%u node%s, %u rank%s %s; predicted microseconds, * marks the choice, "
+			"whose name and maker stand at the end of the row\n",
 			m->nnodes, m->nnodes == 1 ? "" : "s", m->n, m->n == 1 ? "" : "s",
-			v->machine.gpu ? "on GPUs, which no program serves yet" : "in host memory");
+			v->machine.gpu
+				? "on GPUs (by NCCL's model; Tutti's kernels choose by other rules)"
+				: "in host memory");
 }
 
 /* -- As JSON ---------------------------------------------------------------------- */

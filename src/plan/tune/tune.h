@@ -27,7 +27,7 @@
  * for what does not fit the node's memory, which all its ranks share. A message that fits
  * beside its sequence number goes without a slot; others cost one slot for each slice.
  *
- * Ranks on GPUs (tune_gpu.c): nothing of this runs today, all is prediction. Latency and
+ * Ranks on GPUs (tune_gpu.c): no communicator chooses by this, all is prediction. Latency and
  * bandwidth are those of NCCL's model with protocol Simple (nccl_facts 8.2, 8.3), over
  * the bandwidth of this plan's channels:
  *
