@@ -344,7 +344,8 @@ struct run {
 	void *self;
 	int64_t begun;
 	int left; /* launches that run */
-	bool failed, is_late;
+	/* In turns any of the stacks looks at them, which orders nothing unless one has failed. */
+	_Atomic bool failed, is_late;
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 };
@@ -430,7 +431,8 @@ static void *run_group(void *self)
 	}
 	pthread_mutex_lock(&run->lock);
 	run->left--;
-	run->failed |= !done;
+	if (!done)
+		run->failed = true;
 	pthread_cond_signal(&run->ended);
 	pthread_mutex_unlock(&run->lock);
 	return NULL;
@@ -543,8 +545,7 @@ enum device_end device_run_watched(struct device_bed *bed, const struct tti_dev_
 		else
 			group[ngroups++] = (struct group){ .run = &run, .first = first, .n = n };
 	}
-	(bed->config.in_turns && DEVICE_TURNS ? run_in_turns : run_on_threads)(&run, group,
-									       ngroups);
+	(bed->config.in_turns ? run_in_turns : run_on_threads)(&run, group, ngroups);
 	pthread_cond_destroy(&run.ended);
 	pthread_mutex_destroy(&run.lock);
 	return run.is_late ? DEVICE_STUCK : run.failed ? DEVICE_ENDED : DEVICE_DONE;

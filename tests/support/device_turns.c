@@ -17,16 +17,38 @@
 
 static void turns_pass_on(void);
 static void turns_rest(void);
-static int turns_barrier(void);
+static int turns_barrier(const void *barrier);
 
 /* What the interpreter waits by. */
-#define pthread_barrier_wait(barrier) ((void)(barrier), turns_barrier())
+#define pthread_barrier_wait(barrier) turns_barrier(barrier)
 #define sched_yield()                 turns_pass_on()
 #define nanosleep(time, left)         ((void)(time), turns_rest())
 #include "device/run.h"
 #undef pthread_barrier_wait
 #undef sched_yield
 #undef nanosleep
+
+/* TSan takes each stack for a thread, a fiber in its words, and knows only what is said here of the order
+ * between them: a barrier orders, and that one runs after the other does not. What takes turns is not
+ * looked at (QUIET). */
+#if TTI_HAS_FEATURE(thread_sanitizer)
+#include <sanitizer/tsan_interface.h>
+#define QUIET                __attribute__((no_sanitize("thread")))
+#define fiber_create()       __tsan_create_fiber(0)
+#define fiber_destroy(fiber) __tsan_destroy_fiber(fiber)
+#define fiber_of_main()      __tsan_get_current_fiber()
+#define fiber_switch(fiber)  __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync)
+#define fiber_releases(what) __tsan_release((void *)(uintptr_t)(what))
+#define fiber_acquires(what) __tsan_acquire((void *)(uintptr_t)(what))
+#else
+#define QUIET
+#define fiber_create()       NULL
+#define fiber_destroy(fiber) ((void)(fiber))
+#define fiber_of_main()      NULL
+#define fiber_switch(fiber)  ((void)(fiber))
+#define fiber_releases(what) ((void)(what))
+#define fiber_acquires(what) ((void)(what))
+#endif
 
 /* Turns of all without any news. */
 #define IDLE_ROUNDS 100
@@ -63,6 +85,7 @@ struct strand {
 	uint32_t rests;  /* turns that it leaves out */
 	bool is_blocked; /* until another strand says that it is not */
 	bool ended, has_begun;
+	void *fiber;
 	ucontext_t context;
 	jmp_buf here;
 };
@@ -74,6 +97,7 @@ struct relay {
 	uint32_t n, left, running;
 	uint32_t idle; /* turns since the last news */
 	uint64_t random;
+	void *fiber; /* of main */
 	ucontext_t main;
 };
 
@@ -81,8 +105,9 @@ static _Thread_local struct relay *relay;
 
 #if SANITIZED
 /* Which know of contexts, and of no other way between stacks. */
-__attribute__((noinline)) static void go(struct strand *from, struct strand *to)
+__attribute__((noinline)) QUIET static void go(struct strand *from, struct strand *to)
 {
+	fiber_switch(to->fiber);
 	if (swapcontext(from ? &from->context : &relay->main, &to->context) != 0)
 		abort();
 }
@@ -103,7 +128,7 @@ __attribute__((noinline)) static void go(struct strand *from, struct strand *to)
 }
 #endif
 
-static bool has_turn(struct strand *strand)
+QUIET static bool has_turn(struct strand *strand)
 {
 	if (strand->ended || strand->is_blocked)
 		return false;
@@ -114,12 +139,14 @@ static bool has_turn(struct strand *strand)
 }
 
 /* The next one that can go on; now and then any. */
-static uint32_t choose(void)
+QUIET static uint32_t choose(void)
 {
-	const uint64_t random = next_random(&relay->random);
+	uint64_t drawn = relay->random;
+	const uint64_t random = next_random(&drawn);
 	uint32_t next = random % 8 ? relay->running + 1 : (uint32_t)(random >> 32);
 	uint32_t tried = 0;
 
+	relay->random = drawn;
 	for (next %= relay->n; !has_turn(&relay->strand[next]);) {
 		next = next + 1 < relay->n ? next + 1 : 0;
 		if (++tried < (REST + 2) * relay->n)
@@ -130,7 +157,7 @@ static uint32_t choose(void)
 	return next;
 }
 
-static void turns_pass_on(void)
+QUIET static void turns_pass_on(void)
 {
 	struct strand *from = &relay->strand[relay->running];
 
@@ -143,65 +170,71 @@ static void turns_pass_on(void)
 		go(from, &relay->strand[relay->running]);
 }
 
-static void turns_rest(void)
+QUIET static void turns_rest(void)
 {
 	relay->strand[relay->running].rests = REST;
 	turns_pass_on();
 }
 
-static void wait_for_others(void)
+QUIET static void wait_for_others(void)
 {
 	relay->strand[relay->running].is_blocked = true;
 	turns_pass_on();
 }
 
-static void go_on(struct strand *strand, uint32_t n)
+QUIET static void go_on(struct strand *strand, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		strand[i].is_blocked = false;
 	relay->idle = 0;
 }
 
-static int turns_barrier(void)
+QUIET static int turns_barrier(const void *barrier)
 {
 	struct strand *self = &relay->strand[relay->running];
 	struct block *block = &self->line->block[self->block];
 	const uint32_t nthreads = self->line->nthreads;
 
+	fiber_releases(barrier);
 	if (++block->arrived < nthreads) {
 		wait_for_others();
-		return 0;
+	} else {
+		block->arrived = 0;
+		go_on(block->strand, nthreads);
 	}
-	block->arrived = 0;
-	go_on(block->strand, nthreads);
+	fiber_acquires(barrier);
 	return 0;
 }
 
 /* All threads of the line's launch have ended. What blocks have kept stays in their memory, as it does
  * on a GPU. */
-static void launch_next(struct line *line)
+QUIET static void launch_next(struct line *line)
 {
 	const struct device_turns *turns = relay->turns;
 
 	line->ended = 0;
+	fiber_acquires(&line->ended);
 	line->is_over = !turns->next(turns->self, line->index, &line->launch);
+	fiber_releases(&line->launch);
 	go_on(line->strand, line->nblocks * line->nthreads);
 }
 
-static void run_launch(struct strand *self)
+QUIET static void run_launch(struct strand *self)
 {
 	struct line *line = self->line;
 	struct tti_dev_env env = { .world = self->env.world, .shared = self->env.shared };
 
 	self->env = env;
 	tti_dev_run(&self->env, &line->launch, self->block);
+	fiber_releases(&line->ended);
 	if (++line->ended == line->nblocks * line->nthreads)
 		launch_next(line);
 	else
 		wait_for_others();
+	fiber_acquires(&line->launch);
 }
 
-static void run(void)
+QUIET static void run(void)
 {
 	struct strand *self = &relay->strand[relay->running];
 
@@ -209,10 +242,13 @@ static void run(void)
 		run_launch(self);
 	self->ended = true;
 	if (--relay->left == 0) {
+		fiber_releases(relay);
+		fiber_switch(relay->fiber);
 		setcontext(&relay->main);
 		abort();
 	}
 	relay->running = choose();
+	fiber_releases(relay);
 	go(self, &relay->strand[relay->running]);
 	abort();
 }
@@ -234,7 +270,7 @@ static char *take_stacks(uint32_t n)
 	static _Thread_local char *stacks;
 	static _Thread_local size_t nbytes;
 
-	if (stacks && !SANITIZED && n * STACK_BYTES <= nbytes)
+	if (stacks && !TTI_HAS_LSAN && n * STACK_BYTES <= nbytes)
 		return stacks;
 	if (stacks)
 		munmap(stacks, nbytes);
@@ -319,7 +355,13 @@ void device_turns_run(const struct device_turns *turns, const struct tti_dev_hos
 	}
 	ran.left = ran.n;
 	ran.random = ran.line[0].launch.call[0].done_value;
+	ran.fiber = fiber_of_main();
+	for (uint32_t i = 0; i < ran.n; i++)
+		ran.strand[i].fiber = fiber_create();
 	go(NULL, &ran.strand[0]);
+	fiber_acquires(&ran);
+	for (uint32_t i = 0; i < ran.n; i++)
+		fiber_destroy(ran.strand[i].fiber);
 	relay = NULL;
 	end_all(&ran, host->traffic);
 }

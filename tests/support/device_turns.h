@@ -4,22 +4,14 @@
 
 /* Launches as tti_dev_host_run() runs them, but all their threads are stacks of the one thread that
  * calls: one runs until it has to wait, then another does, in an order that is drawn. So hundreds of
- * threads need no cores, and take the same turns each time. What depends on the order in which memory
- * is seen is left to tti_dev_host_run().
+ * threads need no cores, and take the same turns each time. TSan sees what no barrier, release or
+ * acquire orders between them, as it does of threads, and finds the same each time.
  *
  * Threads: any. */
 
 #include <stdbool.h>
 
 #include "device/host_run.h"
-#include "util/sanitizer.h"
-
-/* Whether there are turns: TSan takes each stack for a thread. */
-#if TTI_HAS_FEATURE(thread_sanitizer) || defined(__SANITIZE_THREAD__)
-#define DEVICE_TURNS 0
-#else
-#define DEVICE_TURNS 1
-#endif
 
 struct device_turns {
 	int nlines; /* of launches: those of a line run one after the other, with equally many
