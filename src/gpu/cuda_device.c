@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices of a driver: what they are, and their contexts. */
 #include <ctype.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,6 +218,36 @@ void tti_gpu_leave(const struct tti_gpu *gpu, const struct tti_gpu_scope *scope)
 
 /* -- Devices ----------------------------------------------------------------------- */
 
+static struct {
+	pthread_mutex_t lock;
+	struct tti_gpu *first;
+} opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void enlist(struct tti_gpu *gpu)
+{
+	pthread_mutex_lock(&opened.lock);
+	gpu->next = opened.first;
+	opened.first = gpu;
+	pthread_mutex_unlock(&opened.lock);
+}
+
+/* Whether it was the last of its device. */
+static bool strike_off(struct tti_gpu *gpu)
+{
+	struct tti_gpu **at = &opened.first, *other;
+
+	pthread_mutex_lock(&opened.lock);
+	while (*at != gpu)
+		at = &(*at)->next;
+	*at = gpu->next;
+	other = opened.first;
+	while (other &&
+	       (other->driver != gpu->driver || other->facts.ordinal != gpu->facts.ordinal))
+		other = other->next;
+	pthread_mutex_unlock(&opened.lock);
+	return !other;
+}
+
 static void release_context(struct tti_gpu *gpu)
 {
 	int rc = gpu->driver->call.context_release(gpu->device);
@@ -277,6 +309,7 @@ tutti_status tti_gpu_open_by(struct tti_gpu_driver *driver, int ordinal, struct 
 	}
 	tti_gpu_count(&tti_gpu_counts.gpus, 1);
 	atomic_init(&gpu->users, 1);
+	enlist(gpu);
 	*out = gpu;
 	return TUTTI_OK;
 }
@@ -296,6 +329,8 @@ void tti_gpu_close(struct tti_gpu *gpu)
 
 	if (!gpu || atomic_fetch_sub(&gpu->users, 1) > 1)
 		return;
+	if (strike_off(gpu))
+		tti_gpu_spares_free(gpu);
 	if (tti_gpu_enter_again(gpu, &scope)) {
 		tti_gpu_give_back(gpu, gpu->driver->call.stream_destroy, gpu->stream,
 				  "cuStreamDestroy");

@@ -20,6 +20,7 @@ struct tti_gpu_driver {
 };
 
 struct tti_gpu {
+	struct tti_gpu *next; /* of those that are open */
 	struct tti_gpu_driver *driver;
 	tti_cuda_device device;
 	tti_cuda_context context;
@@ -60,6 +61,9 @@ struct tti_gpu_scope {
 TUTTI_CHECKED tutti_status tti_gpu_enter(const struct tti_gpu *gpu, bool is_relaxed,
 					 struct tti_gpu_scope *out);
 void tti_gpu_leave(const struct tti_gpu *gpu, const struct tti_gpu_scope *scope);
+
+/* Nobody else of the process has the device open any more: free pinned memory that was set aside. */
+void tti_gpu_spares_free(struct tti_gpu *gpu);
 
 /* For what releases: an error of something before is told by whatever call comes next, which has
  * done nothing then. So a call that failed is made once more, and the second error is logged. */

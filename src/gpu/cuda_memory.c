@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cuda_memory.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "gpu/cuda_impl.h"
+#include "util/mem.h"
 
 /* -- Memory of the process alone --------------------------------------------------- */
 
@@ -35,27 +37,90 @@ void tti_gpu_free(struct tti_gpu *gpu, uint64_t at)
 	tti_gpu_leave(gpu, &scope);
 }
 
-static void free_host(struct tti_gpu *gpu, void *host)
+static void free_host(const struct tti_gpu *gpu, void *host)
 {
 	tti_gpu_give_back(gpu, gpu->driver->call.host_free, host, "cuMemFreeHost");
 }
 
+/* Pinned memory that was set aside. */
+struct spare {
+	struct spare *next;
+	const struct tti_gpu_driver *driver;
+	int ordinal;
+	void *host;
+	size_t nbytes;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct spare *first;
+} spares = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The first of the device's, of that many bytes, or, if that is 0, of any; NULL: there is none. */
+static void *take_spare(const struct tti_gpu *gpu, size_t nbytes)
+{
+	struct spare **at = &spares.first, *spare;
+	void *host;
+
+	pthread_mutex_lock(&spares.lock);
+	while (*at && ((*at)->driver != gpu->driver || (*at)->ordinal != gpu->facts.ordinal ||
+		       (nbytes && (*at)->nbytes != nbytes)))
+		at = &(*at)->next;
+	spare = *at;
+	if (spare)
+		*at = spare->next;
+	pthread_mutex_unlock(&spares.lock);
+	host = spare ? spare->host : NULL;
+	tti_free(spare);
+	return host;
+}
+
+void tti_gpu_spares_free(struct tti_gpu *gpu)
+{
+	void *host;
+
+	while ((host = take_spare(gpu, 0)))
+		tti_gpu_pinned_free(gpu, host);
+}
+
+void tti_gpu_pinned_set_aside(struct tti_gpu *gpu, void *host, size_t nbytes)
+{
+	struct spare *spare = host ? tti_alloc(sizeof(*spare)) : NULL;
+
+	if (!spare) {
+		tti_gpu_pinned_free(gpu, host);
+		return;
+	}
+	*spare = (struct spare){
+		.driver = gpu->driver, .ordinal = gpu->facts.ordinal, .host = host, .nbytes = nbytes
+	};
+	pthread_mutex_lock(&spares.lock);
+	spare->next = spares.first;
+	spares.first = spare;
+	pthread_mutex_unlock(&spares.lock);
+}
+
 tutti_status tti_gpu_pinned_alloc(struct tti_gpu *gpu, size_t nbytes, void **host, uint64_t *at)
 {
+	const struct tti_cuda_functions *const call = &gpu->driver->call;
 	const char *function = "cuMemHostAlloc";
 	struct tti_gpu_scope scope;
-	int rc;
+	int rc = TTI_CUDA_SUCCESS;
 
 	*host = NULL;
 	*at = 0;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = gpu->driver->call.host_alloc(host, nbytes,
-					  TTI_CUDA_HOST_PORTABLE | TTI_CUDA_HOST_MAPPED);
+	*host = take_spare(gpu, nbytes);
+	if (!*host) {
+		rc = call->host_alloc(host, nbytes, TTI_CUDA_HOST_PORTABLE | TTI_CUDA_HOST_MAPPED);
+		if (!rc)
+			tti_gpu_count(&tti_gpu_counts.pinned, 1);
+	}
 	if (!rc) {
 		function = "cuMemHostGetDevicePointer";
-		rc = gpu->driver->call.host_address(at, *host, 0);
+		rc = call->host_address(at, *host, 0);
 		if (rc)
-			free_host(gpu, *host);
+			tti_gpu_pinned_set_aside(gpu, *host, nbytes);
 	}
 	tti_gpu_leave(gpu, &scope);
 	if (rc) {
@@ -64,7 +129,6 @@ tutti_status tti_gpu_pinned_alloc(struct tti_gpu *gpu, size_t nbytes, void **hos
 				    nbytes);
 	}
 	memset(*host, 0, nbytes);
-	tti_gpu_count(&tti_gpu_counts.pinned, 1);
 	return TUTTI_OK;
 }
 

@@ -24,6 +24,10 @@ void tti_gpu_free(struct tti_gpu *gpu, uint64_t at); /* 0 is fine */
 TUTTI_CHECKED tutti_status tti_gpu_pinned_alloc(struct tti_gpu *gpu, size_t nbytes, void **host,
 						uint64_t *at);
 void tti_gpu_pinned_free(struct tti_gpu *gpu, void *host); /* NULL is fine */
+/* Free it later, since that waits for all that the device does, and a kernel of a rank of this process
+ * may wait for one whose thread is here. The next allocation of its size gets it; the rest is freed when
+ * nobody has the device open any more. Nothing uses the memory now. NULL is fine. */
+void tti_gpu_pinned_set_aside(struct tti_gpu *gpu, void *host, size_t nbytes);
 
 /* Pin memory that there is, in whole pages; the pages may not be pinned already. */
 TUTTI_CHECKED tutti_status tti_gpu_pin(struct tti_gpu *gpu, void *host, size_t nbytes,

@@ -125,8 +125,10 @@ void tti_gpu_turns_close(struct tti_gpu_turns *turns)
 	if (turns->nadded > 0)
 		st = turns->is_lost ? tti_gpu_stream_wait(turns->gpu, turns->stream)
 				    : wait_for(turns->gpu, turns->passed);
-	(void)st; /* a device that has failed reads nothing */
-	if (turns->word)
+	/* A device that has failed reads nothing. */
+	if (turns->word && st == TUTTI_OK)
+		tti_gpu_pinned_set_aside(turns->gpu, (void *)turns->word, sizeof(*turns->word));
+	else if (turns->word)
 		tti_gpu_pinned_free(turns->gpu, (void *)turns->word);
 	if (turns->gpu) {
 		tti_gpu_event_destroy(turns->gpu, turns->passed);

@@ -19,8 +19,8 @@ struct tti_gpu_turns;
 
 /* Of a stream of any device; of a default stream: of the current one. */
 TUTTI_CHECKED tutti_status tti_gpu_turns_open(void *stream, struct tti_gpu_turns **out);
-/* All turns have ended. Waits until the stream has seen that, and, as pinned memory is freed, for what
- * else the device does. NULL is fine. */
+/* All turns have ended. Waits until the stream has seen that, and for nothing else that the device does.
+ * NULL is fine. */
 void tti_gpu_turns_close(struct tti_gpu_turns *turns);
 
 /* What comes into the stream later waits for one more tti_gpu_turn_end(). *event is for

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #include "util/error.h"
 
 #define NBYTES 100000
+
+/* Ten times what the slowest machine needs. */
+#define PATIENCE_MS 20000
 
 static struct tti_gpu *gpu;
 
@@ -252,6 +256,56 @@ static void memory_is_made_while_a_stream_is_captured(void **state)
 	tti_gpu_stream_destroy(gpu, stream);
 }
 
+struct closing {
+	struct tti_gpu_turns *turns;
+	atomic_int is_closed;
+};
+
+static void *close_turns(void *arg)
+{
+	struct closing *closing = arg;
+
+	tti_gpu_turns_close(closing->turns);
+	atomic_store(&closing->is_closed, 1);
+	return NULL;
+}
+
+/* A kernel of another rank of the process may wait for what this thread does next. */
+static void the_end_of_turns_waits_for_no_other_stream(void **state)
+{
+	const struct timespec nap = { .tv_nsec = TTI_NS_PER_MS };
+	struct closing closing = { .turns = NULL };
+	struct tti_gpu_held before, after;
+	atomic_int is_open = 0;
+	void *busy, *stream, *event;
+	pthread_t thread;
+	int is_closed;
+
+	(void)state;
+	assert_int_equal(tti_gpu_stream_create(gpu, true, &busy), TUTTI_OK);
+	assert_int_equal(tti_gpu_stream_create(gpu, true, &stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_turns_open(stream, &closing.turns), TUTTI_OK);
+	assert_int_equal(tti_gpu_turn_add(closing.turns, &event), TUTTI_OK);
+	assert_int_equal(tti_gpu_turn_await(closing.turns, event), TUTTI_OK);
+	tti_gpu_turn_end(closing.turns);
+	assert_int_equal(tti_gpu_call(gpu, wait_until_set, &is_open, busy), TUTTI_OK);
+	assert_int_equal(pthread_create(&thread, NULL, close_turns, &closing), 0);
+	for (int ms = 0; ms < PATIENCE_MS && !atomic_load(&closing.is_closed); ms++)
+		nanosleep(&nap, NULL);
+	is_closed = atomic_load(&closing.is_closed);
+	atomic_store(&is_open, 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(is_closed);
+	/* Whoever comes next has the memory. */
+	tti_gpu_held(&before);
+	assert_int_equal(tti_gpu_turns_open(stream, &closing.turns), TUTTI_OK);
+	tti_gpu_held(&after);
+	assert_int_equal(after.pinned, before.pinned);
+	tti_gpu_turns_close(closing.turns);
+	tti_gpu_stream_destroy(gpu, stream);
+	tti_gpu_stream_destroy(gpu, busy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +313,7 @@ int main(void)
 		cmocka_unit_test(a_stream_of_another_device_is_refused),
 		cmocka_unit_test(what_is_not_done_yet_is_told),
 		cmocka_unit_test(the_host_has_turns_in_a_stream),
+		cmocka_unit_test(the_end_of_turns_waits_for_no_other_stream),
 		cmocka_unit_test(memory_is_made_while_a_stream_is_captured),
 	};
 

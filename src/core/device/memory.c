@@ -197,14 +197,13 @@ tutti_status tti_device_room_take(struct tti_device *device, size_t nbytes, bool
 		tti_free(room);
 		return tti_fail(TUTTI_ENOMEM, "a call of rank %d: out of memory", device->rank);
 	}
-	st = make_room(device, whole, with_host, room);
-	if (st != TUTTI_OK) {
-		free_room(device, room);
-		return st;
-	}
+	/* What a failed try has made is freed at the end, too: a kernel of a peer that shares the GPU may
+	 * wait for this rank, which has told nobody yet. */
 	device->rooms.at[device->rooms.n++] = room;
-	*out = room;
-	return TUTTI_OK;
+	st = make_room(device, whole, with_host, room);
+	if (st == TUTTI_OK)
+		*out = room;
+	return st;
 }
 
 void tti_device_room_put(struct tti_device *device, struct tti_device_room *room)
