@@ -6,11 +6,13 @@
 #include "core/comm.h"
 #include "core/device/bounce.h"
 #include "core/device/flight.h"
+#include "core/stall.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/span.h"
 
 struct tti_staged {
+	struct tti_comm *comm;
 	struct tti_args args;
 	/* In place there is one buffer, from the lower address on. */
 	struct tti_bounce send, recv;
@@ -71,6 +73,7 @@ tutti_status tti_staged_open(struct tti_comm *comm, const struct tti_args **args
 	staged = tti_zalloc(sizeof(*staged));
 	if (!staged)
 		return tti_fail(TUTTI_ENOMEM, "a call on the host: out of memory");
+	staged->comm = comm;
 	staged->args = **args;
 	st = open_buffers(comm, staged);
 	if (st != TUTTI_OK) {
@@ -87,8 +90,10 @@ tutti_status tti_staged_close(struct tti_staged *staged, tutti_status status)
 {
 	if (!staged)
 		return status;
+	/* Calls behind this one in a stream take its result to others. */
 	if (status == TUTTI_OK)
-		status = tti_bounce_store(&staged->recv, staged->nrecv);
+		status = tti_stall_settle(staged->comm,
+					  tti_bounce_store(&staged->recv, staged->nrecv), -1);
 	tti_bounce_close(&staged->send);
 	tti_bounce_close(&staged->recv);
 	tti_free(staged);

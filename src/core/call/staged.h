@@ -17,7 +17,8 @@ struct tti_staged;
 /* *args is what to run. *out is NULL, and nothing else is done, if the call needs no staging. */
 TUTTI_CHECKED tutti_status tti_staged_open(struct tti_comm *comm, const struct tti_args **args,
 					   struct tti_staged **out);
-/* The call has ended with `status`: copy its result back if that is good. NULL is fine. */
+/* The call has ended with `status`: copy its result back if that is good. All ranks are notified if that
+ * fails. NULL is fine. */
 TUTTI_CHECKED tutti_status tti_staged_close(struct tti_staged *staged, tutti_status status);
 
 #endif

@@ -254,6 +254,9 @@ static tutti_status enter_and_run(const struct work *work, bool checked)
 	st = checked ? TUTTI_OK : check(work, comm);
 	if (st == TUTTI_OK)
 		st = run(work);
+	/* Signals behind it in the stream go out all the same: nobody may take them for news of it. */
+	if (checked)
+		st = tti_stall_settle(comm, st, -1);
 	return tti_handle_end(window->handle, comm, st);
 }
 

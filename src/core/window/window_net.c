@@ -60,6 +60,13 @@ size_t tti_net_most(const struct tti_window_net *net)
 	return net->port->slot_bytes - sizeof(struct tti_net_head);
 }
 
+/* The device does not copy what a peer asks for: it waits, also if this rank asks for nothing more. */
+static void lose(struct tti_window_net *net, tutti_status status, int rank)
+{
+	net->has_lost = true;
+	tti_port_fail(net->port, status, rank);
+}
+
 /* Bytes of the window as the host reaches them; NULL: the port has failed. */
 static const uint8_t *look_at(struct tti_window_net *net, int rank, uint64_t offset, size_t nbytes)
 {
@@ -71,7 +78,7 @@ static const uint8_t *look_at(struct tti_window_net *net, int rank, uint64_t off
 	st = tti_window_copy(net->window, net->room, from, nbytes);
 	if (st == TUTTI_OK)
 		return net->room;
-	tti_port_fail(net->port, st, rank);
+	lose(net, st, rank);
 	return NULL;
 }
 
@@ -85,7 +92,7 @@ static void store(struct tti_window_net *net, int rank, uint64_t offset, const u
 	else
 		memcpy(net->window->base + offset, data, nbytes);
 	if (st != TUTTI_OK)
-		tti_port_fail(net->port, st, rank);
+		lose(net, st, rank);
 }
 
 /* Send replies, as far as there is room. */
@@ -238,7 +245,7 @@ void tti_net_report(struct tti_window_net *net)
 	int peer;
 
 	pthread_mutex_lock(&net->lock);
-	status = net->leaving ? TUTTI_OK : net->port->failure;
+	status = net->leaving && !net->has_lost ? TUTTI_OK : net->port->failure;
 	peer = net->port->failed_peer;
 	tti_stall_name_failure(comm, peer, net->port->failure_text, text, sizeof(text));
 	pthread_mutex_unlock(&net->lock);

@@ -44,6 +44,7 @@ struct tti_window_net {
 	uint8_t *room;              /* of one message, if the window is memory of a device */
 	int wake_fd;
 	bool leaving, closing, has_thread;
+	bool has_lost; /* bytes of the window could not be copied from or to its device */
 	pthread_t thread;
 };
 
