@@ -126,12 +126,27 @@ static tutti_status find_need(const struct tti_call_item *item, struct tti_devic
 	return TUTTI_OK;
 }
 
+/* Without lanes for all of them transfers would wait for each other. */
+static void fail_all(struct tti_call_item *items, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (items[i].status == TUTTI_OK && items[i].nnow > 0)
+			items[i].status = tti_stall_settle(
+				items[i].comm,
+				tti_fail(TUTTI_ENOMEM, "lanes of a group of %d: out of memory", n),
+				-1);
+}
+
 static void connect_lanes(struct tti_call_item *items, int n)
 {
 	struct tti_device_need *needs = tti_calloc((size_t)n, sizeof(*needs));
 	int nneeds = 0;
 
-	for (int i = 0; needs && i < n; i++) {
+	if (!needs) {
+		fail_all(items, n);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
 		struct tti_device_need *need = &needs[nneeds];
 
 		if (items[i].status != TUTTI_OK || items[i].nnow == 0)
