@@ -13,64 +13,12 @@
 #include <stdio.h>
 
 #include "core/call/args.h"
-#include "engine/held.h"
-#include "engine/host_abi.h"
+#include "faults.h"
 #include "gpu.h"
-#include "gpu/cuda.h"
 #include "ranks.h"
 #include "util/fault.h"
 
-#define OUT_OF_MEMORY 2
-#define UNKNOWN       999
-
-struct host {
-	void (*held)(struct tti_cuda_held *out);
-	uint64_t (*calls)(void);
-	void (*let_fail)(uint64_t skipped, uint64_t n, int error);
-};
-
-static struct host host;
 static tutti_status connected[RANKS_MOST];
-
-static void *symbol(struct tti_gpu_driver *driver, const char *name)
-{
-	void *found = tti_gpu_driver_symbol(driver, name);
-
-	assert_non_null(found);
-	return found;
-}
-
-static void find_host(void)
-{
-	struct tti_gpu_driver *driver;
-	void *found;
-
-	assert_int_equal(tti_gpu_driver(&driver), TUTTI_OK);
-	found = symbol(driver, "tti_cuda_held");
-	memcpy(&host.held, &found, sizeof(found));
-	found = symbol(driver, "tti_cuda_calls");
-	memcpy(&host.calls, &found, sizeof(found));
-	found = symbol(driver, "tti_cuda_fail_calls");
-	memcpy(&host.let_fail, &found, sizeof(found));
-}
-
-/* What a process keeps once it has had a device: kernels, which are loaded once, and what the driver
- * has open. */
-static struct tti_cuda_held kept;
-
-static void assert_nothing_held(uint64_t failed)
-{
-	struct tti_cuda_held held;
-
-	ranks_assert_nothing_held();
-	host.held(&held);
-#define X(name)                                                                               \
-	if (held.name != kept.name)                                                           \
-		fail_msg("call %llu failed: %llu " #name " held", (unsigned long long)failed, \
-			 (unsigned long long)held.name);
-	TTI_CUDA_HELD_MAP(X)
-#undef X
-}
 
 static void connect_one(tutti_comm_t comm, int rank)
 {
@@ -107,16 +55,16 @@ static void fail_each(int n, const int *devices, int error, unsigned step)
 		step = 1;
 
 	assert_false(live(n, devices));
-	host.held(&kept);
+	faults_keep();
 	for (uint64_t skipped = 0;; skipped += step) {
-		const uint64_t before = host.calls();
+		const uint64_t before = faults_calls();
 
-		host.let_fail(skipped, 1, error);
+		faults_set(skipped, error);
 		nfailed += live(n, devices);
-		host.let_fail(0, 0, 0);
-		assert_nothing_held(skipped);
+		faults_none();
+		faults_assert_nothing_held(skipped);
 		/* The call that was to fail did not come. */
-		if (host.calls() - before <= skipped)
+		if (faults_calls() - before <= skipped)
 			break;
 	}
 	/* What is released is tried again, and what is only asked has another way. */
@@ -199,17 +147,17 @@ static void registered_memory(void **state)
 	for (int rank = 0; rank < 2; rank++)
 		gpu_alloc(&buffers[rank], devices[rank], COUNT * sizeof(uint32_t));
 	do {
-		const uint64_t before = host.calls();
+		const uint64_t before = faults_calls();
 		uint64_t begun;
 
 		ranks_make(&summing, 2, devices, false);
 		/* Lanes are there: calls of those have failed above. */
 		ranks_do(&summing, connect_one);
-		begun = host.calls();
-		host.let_fail(skipped, 1, UNKNOWN);
+		begun = faults_calls();
+		faults_set(skipped, UNKNOWN);
 		ranks_do(&summing, register_and_sum);
-		host.let_fail(0, 0, 0);
-		made = host.calls() - begun;
+		faults_none();
+		made = faults_calls() - begun;
 		nfailed += connected[0] != TUTTI_OK || connected[1] != TUTTI_OK;
 		/* A rank that has no error has no reason for one later. */
 		if (connected[0] == TUTTI_OK && connected[1] == TUTTI_OK)
@@ -222,7 +170,7 @@ static void registered_memory(void **state)
 	assert_true(nfailed > 0);
 	for (int rank = 0; rank < 2; rank++)
 		gpu_free(&buffers[rank]);
-	assert_nothing_held(skipped);
+	faults_assert_nothing_held(skipped);
 }
 
 /* One rank, while allocations fail; whether something failed. */
@@ -252,13 +200,13 @@ static void allocations_of_the_host(void **state)
 
 	(void)state;
 	assert_false(live_with(NULL));
-	host.held(&kept);
+	faults_keep();
 	/* The last ones are past the end. */
 	for (int count = 1; passed < 5; count++) {
 		(void)snprintf(fault, sizeof(fault), "mem:%d", count);
 		passed = live_with(fault) ? 0 : passed + 1;
 		nfailed += passed == 0;
-		assert_nothing_held((uint64_t)count);
+		faults_assert_nothing_held((uint64_t)count);
 	}
 	print_message("%d lives lacked memory of the host\n", nfailed);
 	assert_true(nfailed > 20);
@@ -274,6 +222,6 @@ int main(void)
 		cmocka_unit_test(allocations_of_the_host),
 	};
 
-	find_host();
+	faults_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
