@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One call of the driver fails, each in turn, while two ranks use devices for all that there is: windows,
- * operators of the program, messages, groups and graphs. Then every rank has an error with a text, or a
- * right result; nobody waits for ever, and nothing is left.
+/* One call of the driver, or one allocation of the host, fails, each in turn, while two ranks use devices
+ * for windows, operators of the program, messages, groups and graphs. Then every rank has an error with a
+ * text, or a right result; nobody waits for ever, and nothing is left.
  *   TEST_CASES  calls of each kind of work that fail; "all": every one
  *   TEST_CASE   the one that fails; TEST_WORK: the kind of work, by its name */
 #include <setjmp.h>
@@ -22,6 +22,7 @@
 #include "gpu/cuda_stream.h"
 #include "ranks.h"
 #include "util/error.h"
+#include "util/fault.h"
 
 #define N      2
 #define COUNT  3000
@@ -414,9 +415,13 @@ static void free_buried(void)
 	}
 }
 
-/* How many calls of the driver were made while one of them could fail; `skipped` UINT64_MAX: none does. */
-static uint64_t run(uint64_t skipped, int *nfailed)
+enum fault { DRIVER, MEMORY };
+
+/* How many calls of the driver were made while one of them, or one allocation of the host, could fail;
+ * `skipped` UINT64_MAX: none does. */
+static uint64_t run(enum fault fault, uint64_t skipped, int *nfailed)
 {
+	char memory[32];
 	struct ranks ranks;
 	uint64_t before;
 	bool has_failed = false;
@@ -427,10 +432,14 @@ static uint64_t run(uint64_t skipped, int *nfailed)
 		prepare(&sides[rank], rank);
 	ranks_make(&ranks, N, now->devices, false);
 	before = faults_calls();
-	if (skipped != UINT64_MAX)
+	(void)snprintf(memory, sizeof(memory), "mem:%llu", (unsigned long long)skipped + 1);
+	if (skipped != UINT64_MAX && fault == DRIVER)
 		faults_set(skipped, UNKNOWN);
+	else if (skipped != UINT64_MAX)
+		tti_fault_set(memory);
 	ranks_do(&ranks, work_and_end);
 	faults_none();
+	tti_fault_set(NULL);
 	before = faults_calls() - before;
 	for (int rank = 0; rank < N; rank++) {
 		const struct side *side = &sides[rank];
@@ -457,9 +466,9 @@ static void fail_calls_of(const struct work *work, const char *asked)
 	uint64_t ncalls, step, first = 0;
 
 	now = work;
-	(void)run(UINT64_MAX, &nfailed);
+	(void)run(DRIVER, UINT64_MAX, &nfailed);
 	faults_keep();
-	ncalls = run(UINT64_MAX, &nfailed);
+	ncalls = run(DRIVER, UINT64_MAX, &nfailed);
 	faults_assert_nothing_held(UINT64_MAX);
 	assert_int_equal(nfailed, 0);
 	step = strcmp(asked, "all") == 0 ? 1 : ncalls / strtoull(asked, NULL, 10) + 1;
@@ -468,7 +477,7 @@ static void fail_calls_of(const struct work *work, const char *asked)
 		step = ncalls + 1;
 	}
 	for (uint64_t skipped = first; skipped < ncalls; skipped += step, ntried++) {
-		(void)run(skipped, &nfailed);
+		(void)run(DRIVER, skipped, &nfailed);
 		faults_assert_nothing_held(skipped);
 	}
 	print_message("%s: %d of %llu calls failed, %d with an error\n", work->name, ntried,
@@ -486,10 +495,38 @@ static void each_call_fails_in_turn(void **state)
 			fail_calls_of(&works[i], asked ? asked : SAMPLE);
 }
 
+/* The last ones are past the end. */
+static void each_allocation_fails_in_turn(void **state)
+{
+	const char *asked = getenv("TEST_CASES"), *only = getenv("TEST_WORK");
+	const bool is_every = asked && strcmp(asked, "all") == 0;
+
+	(void)state;
+	for (size_t i = 0; i < WORKS; i++) {
+		int nfailed = 0, passed = 0;
+		uint64_t skipped = 0;
+
+		now = &works[i];
+		if (only && strcmp(only, now->name) != 0)
+			continue;
+		for (; passed < (is_every ? 20 : 2); skipped += is_every ? 1 : 40) {
+			const int before = nfailed;
+
+			(void)run(MEMORY, skipped, &nfailed);
+			faults_assert_nothing_held(skipped);
+			passed = nfailed > before ? 0 : passed + 1;
+		}
+		print_message("%s: %d of %llu allocations failed with an error\n", now->name,
+			      nfailed, (unsigned long long)skipped);
+		assert_true(nfailed > 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_call_fails_in_turn),
+		cmocka_unit_test(each_allocation_fails_in_turn),
 	};
 
 	(void)signal(SIGALRM, say_where);
