@@ -17,6 +17,7 @@ struct tti_boot_ops {
 	tutti_status (*watch_start)(struct tti_boot *boot, const struct tti_watch_events *events);
 	void (*watch_notify)(struct tti_boot *boot, const struct tti_failure *failure);
 	void (*watch_ask)(struct tti_boot *boot, int peer);
+	void (*watch_tick)(struct tti_boot *boot); /* NULL: it has no watcher */
 	void (*watch_stop)(struct tti_boot *boot);
 	/* tti_boot_name() of `rank`, which is called `number` in the text. NULL: "rank 3" alone. */
 	const char *(*name)(const struct tti_boot *boot, int rank, int number, char *buf);

@@ -97,6 +97,14 @@ void tti_watch_ask(struct tti_boot *boot, int peer)
 		boot->ops->watch_ask(boot, peer);
 }
 
+bool tti_watch_tick(struct tti_boot *boot)
+{
+	if (!boot->ops->watch_tick)
+		return false;
+	boot->ops->watch_tick(boot);
+	return true;
+}
+
 void tti_watch_stop(struct tti_boot *boot)
 {
 	if (boot && boot->watching)

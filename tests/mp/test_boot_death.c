@@ -182,7 +182,7 @@ static bool hand_over_listener(int to)
 
 static tutti_status act(const struct world *world, struct tti_boot *boot, struct seen *seen)
 {
-	const struct tti_watch_events events = { seen, on_lost, on_ask, on_answer };
+	const struct tti_watch_events events = { seen, on_lost, on_ask, on_answer, NULL };
 	uint8_t blobs[MOST * 64] = { 0 };
 	tutti_status status = TUTTI_OK;
 

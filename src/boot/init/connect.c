@@ -65,6 +65,7 @@ const struct tti_boot_ops tti_sock_ops = {
 	.watch_start = tti_watcher_take_over,
 	.watch_notify = tti_watcher_notify,
 	.watch_ask = tti_watcher_ask,
+	.watch_tick = tti_watcher_tick,
 	.watch_stop = tti_watcher_stop,
 	.name = tti_sock_name_as,
 	.mail = tti_watcher_mail,

@@ -134,6 +134,7 @@ struct tti_watcher {
 		struct tti_watch_events events;
 		uint64_t *asks; /* peers to ask */
 		bool has_asks;
+		bool ticks; /* on_tick() is to be called */
 		struct tti_mail_queue mail;
 	} post;
 
@@ -154,6 +155,7 @@ struct tti_watcher {
 	uint64_t *asks;                       /* scratch                                  */
 	bool lost, reported;                  /* something failed; on_lost() was called   */
 	struct tti_failure_node first, *last; /* the failures, if `lost`                  */
+	int64_t tick_ns;                      /* when to call on_tick(), TTI_NEVER: not         */
 	int64_t bypass_ns; /* when to close the gap in the ring, TTI_NEVER: none */
 	int gap;           /* the rank that left it                    */
 	int64_t quit_ns;   /* when a rank that quits waits no longer for its mail */

@@ -61,6 +61,9 @@ struct tti_watch_events {
 	/* The answer to tti_watch_ask(). NULL: the peer has left; it has said goodbye, or nobody
 	 * listens where it did. A peer that is stopped, busy or cut off does not answer: ask again. */
 	void (*on_answer)(void *self, int peer, const struct tti_call *call);
+	/* It is time for what the caller does from time to time. Returns when that is next
+	 * (tti_now_ns), TTI_NEVER: after the next tti_watch_tick(). NULL: not wanted. */
+	int64_t (*on_tick)(void *self);
 };
 
 /* All ranks do this. From now on tti_boot_all_gather() and tti_boot_broadcast() are errors. */
@@ -73,6 +76,10 @@ void tti_watch_notify(struct tti_boot *boot, const struct tti_failure *failure);
 /* Ask `peer` what it is doing; on_answer gets the answer, if there is one. Never blocks. At most one
  * question to a peer is pending. */
 void tti_watch_ask(struct tti_boot *boot, int peer);
+
+/* on_tick runs soon, on the watcher. false: this kind of bootstrap has no watcher of its own, and never
+ * calls on_tick. */
+bool tti_watch_tick(struct tti_boot *boot);
 
 /* Say goodbye to the others and end the watcher; no callback runs afterwards. */
 void tti_watch_stop(struct tti_boot *boot);

@@ -95,6 +95,9 @@ static struct todo take_post(struct tti_watcher *watcher)
 			      .failure = watcher->post.failure };
 	watcher->post.conns = NULL;
 	watcher->post.has_failure = false;
+	if (watcher->post.ticks)
+		watcher->tick_ns = 0;
+	watcher->post.ticks = false;
 	tti_mail_queue_move(&watcher->post.mail, &watcher->mail);
 	watcher->bye = watcher->post.bye;
 	if (todo.watch)
@@ -167,6 +170,16 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* What the caller does from time to time; when to look again. */
+static int64_t tick_for_caller(struct tti_watcher *watcher)
+{
+	if (!watcher->watching || watcher->quitting || !watcher->events.on_tick)
+		return TTI_NEVER;
+	if (watcher->tick_ns <= tti_now_ns())
+		watcher->tick_ns = watcher->events.on_tick(watcher->events.self);
+	return watcher->tick_ns;
+}
+
 /* Do what is due; when to look again. */
 static int64_t tick(struct tti_watcher *watcher)
 {
@@ -184,6 +197,7 @@ static int64_t tick(struct tti_watcher *watcher)
 	next_ns = earlier(next_ns, tti_mail_send_acks(watcher));
 	next_ns = earlier(next_ns, tti_reconnect_step(watcher));
 	next_ns = earlier(next_ns, watcher->ack_ns);
+	next_ns = earlier(next_ns, tick_for_caller(watcher));
 	/* Mail that waited for a reconnect goes another way, or starts one. */
 	if (watcher->reconnected && watcher->mail.first)
 		next_ns = tti_now_ns();
@@ -269,6 +283,7 @@ tutti_status tti_watcher_start(struct tti_sock *sock, int listen_fd)
 	watcher->sock = sock;
 	watcher->on_event = tti_receive_handle;
 	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->mail_ack_ns = TTI_NEVER;
+	watcher->tick_ns = TTI_NEVER;
 	tti_mail_queue_init(&watcher->mail);
 	tti_mail_queue_init(&watcher->unacked);
 	tti_mail_queue_init(&watcher->post.mail);
@@ -365,6 +380,18 @@ void tti_watcher_ask(struct tti_boot *boot, int peer)
 	if (sock->watcher && sock->watcher->post.watch) {
 		tti_bit_set(sock->watcher->post.asks, (size_t)peer);
 		sock->watcher->post.has_asks = true;
+		tti_loop_wake(&sock->watcher->loop);
+	}
+	pthread_mutex_unlock(&sock->lock);
+}
+
+void tti_watcher_tick(struct tti_boot *boot)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+
+	pthread_mutex_lock(&sock->lock);
+	if (sock->watcher) {
+		sock->watcher->post.ticks = true;
 		tti_loop_wake(&sock->watcher->loop);
 	}
 	pthread_mutex_unlock(&sock->lock);

@@ -15,6 +15,7 @@ TUTTI_CHECKED tutti_status tti_watcher_take_over(struct tti_boot *boot,
 						 const struct tti_watch_events *events);
 void tti_watcher_notify(struct tti_boot *boot, const struct tti_failure *failure);
 void tti_watcher_ask(struct tti_boot *boot, int peer);
+void tti_watcher_tick(struct tti_boot *boot);
 /* End it, with goodbyes unless init failed. Fine if it has ended, or never began. */
 void tti_watcher_stop(struct tti_boot *boot);
 tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,

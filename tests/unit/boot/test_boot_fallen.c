@@ -77,7 +77,7 @@ static bool within(int ms, const _Atomic int *word, int least)
 
 static tutti_status watch(struct tti_boot *boot, struct job *job, struct spy *spy)
 {
-	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer };
+	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer, NULL };
 
 	spy->job = job;
 	return tti_watch_start(boot, &events);

@@ -27,7 +27,7 @@ static void on_lost(void *self, const struct tti_failure *failure)
 static tutti_status live(struct rank *rank)
 {
 	struct job *job = rank->arg;
-	const struct tti_watch_events events = { job, on_lost, NULL, NULL };
+	const struct tti_watch_events events = { job, on_lost, NULL, NULL, NULL };
 	const struct tti_failure failure = { .status = TUTTI_EPEER,
 					     .failed_rank = -1,
 					     .text = "enough" };

@@ -66,7 +66,7 @@ static tutti_status meet_all(struct rank *rank, struct stranger *stranger)
 {
 	const struct tti_sock *sock = (const struct tti_sock *)rank->boot;
 	struct talk talk = { .rank = rank->rank };
-	const struct tti_watch_events events = { &talk, on_lost, on_ask, on_answer };
+	const struct tti_watch_events events = { &talk, on_lost, on_ask, on_answer, NULL };
 	bool good = true;
 
 	stranger->ports[1 + rank->rank] = ntohs(sock->cards[rank->rank].port);

@@ -142,7 +142,7 @@ static tutti_status watch(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	struct spy *spy = &job->spies[rank->rank];
-	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer };
+	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer, NULL };
 
 	spy->job = job;
 	spy->seed = (unsigned)rank->rank;

@@ -182,7 +182,7 @@ static tutti_status watch(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	struct spy *spy = &job->spies[rank->rank];
-	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer };
+	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer, NULL };
 
 	spy->rank = rank->rank;
 	TTI_TRY(rank_connect(rank, &job->id, 1, 60000, NULL));

@@ -77,7 +77,7 @@ static tutti_status watch(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	struct spy *spy = &job->spies[rank->rank];
-	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer };
+	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer, NULL };
 
 	spy->rank = rank->rank;
 	if (job->local)
@@ -508,7 +508,7 @@ static tutti_status reset_a_pair(struct rank *rank)
 	static const int in_child[] = { 0, 2 };
 	struct job *job = rank->arg;
 	struct spy *own = &job->spies[rank->rank], of_child = { 0 };
-	const struct tti_watch_events events = { &of_child, on_lost, on_ask, on_answer };
+	const struct tti_watch_events events = { &of_child, on_lost, on_ask, on_answer, NULL };
 	const struct tti_boot_config config = { .timeout_ms = 60000 };
 	struct tti_boot *child = NULL;
 	tutti_status status = TUTTI_OK;
