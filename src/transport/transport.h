@@ -261,6 +261,11 @@ struct tti_transport {
 	 * to port->failure. */
 	void (*progress)(struct tti_port *port);
 
+	/* Optional: what links need while nobody is in a call, so that what was committed arrives
+	 * though a part of a link fails. Takes no time. Returns when to call it again (tti_now_ns);
+	 * TTI_NEVER, from join() on: the system sees to all of it. */
+	int64_t (*tend)(struct tti_port *port);
+
 	/* Give a link back; what was committed still arrives. */
 	void (*close)(struct tti_link *link);
 

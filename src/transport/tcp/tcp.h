@@ -212,6 +212,7 @@ struct tti_tcp_port {
 	TTI_VEC(char *) prefer;        /* names of the NICs to use first      */
 	TTI_VEC(struct tti_tcp_assignment *) assignments;
 	bool starved; /* accept() fails, which was logged */
+	bool spares;  /* some link may have a second lane */
 	int slots;
 	int64_t timeout_ms; /* see struct tti_port_config */
 
@@ -254,6 +255,7 @@ void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms);
 
 /* Entries of struct tti_transport. */
 void tti_tcp_progress(struct tti_port *port);
+int64_t tti_tcp_tend(struct tti_port *port);
 extern const struct tti_sleep_ops tti_tcp_sleep_ops;
 
 /* -- tcp_close.c ------------------------------------------------------------- */
@@ -340,8 +342,10 @@ void tti_tcp_prefer(struct tti_port *port, const char *const *nics, int n);
 void tti_tcp_nics_order(const struct tti_tcp_port *port, const struct tti_tcp_card *mine,
 			uint8_t order[TTI_TCP_NICS_MOST]);
 
-/* Whether there is only one path to a peer. */
+/* Whether there is only one path to a peer; whether a card has several NICs, so that there may be
+ * more. */
 bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer);
+bool tti_tcp_nics_several(const struct tti_tcp_card *card);
 
 /* The rail between two NICs that have a path. */
 void tti_tcp_rail_make(const struct tti_tcp_card *mine, const struct tti_tcp_card *theirs,
@@ -380,6 +384,9 @@ void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index);
 
 /* Look for lanes and machines that do not answer, if it is time for that. */
 void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now);
+
+/* Whether some lane did not answer at the last look, so that the next one is to follow soon. */
+bool tti_tcp_port_doubts(const struct tti_tcp_port *port);
 
 /* -- tcp_fail.c -------------------------------------------------------------- */
 

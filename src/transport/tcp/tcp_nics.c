@@ -115,6 +115,11 @@ static size_t count_paired(const struct tti_tcp_card *card)
 	return n;
 }
 
+bool tti_tcp_nics_several(const struct tti_tcp_card *card)
+{
+	return count_paired(card) > 1;
+}
+
 bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer)
 {
 	struct tti_tcp_card mine, theirs;
@@ -123,7 +128,7 @@ bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer)
 		return false;
 	tti_tcp_cards_get(&port->cards, port->base.rank, &mine);
 	tti_tcp_cards_get(&port->cards, peer, &theirs);
-	return count_paired(&mine) <= 1 && count_paired(&theirs) <= 1;
+	return !tti_tcp_nics_several(&mine) && !tti_tcp_nics_several(&theirs);
 }
 
 void tti_tcp_rail_make(const struct tti_tcp_card *mine, const struct tti_tcp_card *theirs,

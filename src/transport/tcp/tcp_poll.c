@@ -8,10 +8,11 @@
 #include "util/clock.h"
 #include "util/error.h"
 
-/* How often timers are looked at while links come up, while strangers or lanes do, and dead
- * machines for. */
+/* How often timers are looked at while links come up, while strangers or lanes do, lanes that may
+ * be silent, and dead machines for. */
 #define TIMER_NS  (5 * TTI_NS_PER_MS)
 #define RISING_NS (50 * TTI_NS_PER_MS)
+#define DOUBT_NS  (50 * TTI_NS_PER_MS)
 #define ALIVE_NS  (1000 * TTI_NS_PER_MS)
 /* How long to sleep while messages wait for a lane that is full: nothing else wakes. */
 #define HELD_NS   (200 * 1000)
@@ -162,6 +163,25 @@ static void nap(struct tti_port *base, int64_t timeout_ns)
 	(void)ppoll(&fd, 1, &timeout, NULL);
 	port->skipped = 0;
 	tti_tcp_poll(port, 0);
+}
+
+int64_t tti_tcp_tend(struct tti_port *base)
+{
+	struct tti_tcp_port *port = tti_tcp_port_of(base);
+	const int64_t now = tti_now_ns();
+	int64_t most;
+
+	if (!port->spares)
+		return TTI_NEVER;
+	tti_tcp_port_watch(port, now);
+	if (port->nheld)
+		tti_tcp_port_push(port);
+	port->skipped = 0;
+	tti_tcp_poll(port, 0);
+	most = longest_nap(port, now);
+	if (most > DOUBT_NS && tti_tcp_port_doubts(port))
+		most = DOUBT_NS;
+	return now + (most > TIMER_NS ? most : TIMER_NS);
 }
 
 static int descriptor(const struct tti_port *base)

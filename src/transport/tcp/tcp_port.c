@@ -177,6 +177,7 @@ static tutti_status keep_cards(struct tti_tcp_port *port, const struct tti_card 
 					rank, fault.field, (unsigned long long)fault.value,
 					(unsigned long long)fault.most);
 		agree(port, &card, rank);
+		port->spares |= port->options.sockets > 1 || tti_tcp_nics_several(&card);
 		TTI_TRY(tti_tcp_cards_add(&port->cards, &card));
 		if (rank == port->base.rank && card.naddrs)
 			*domain = 1;
@@ -296,6 +297,7 @@ const struct tti_transport tti_transport_tcp = {
 	.join = join,
 	.connect = connect_to,
 	.progress = tti_tcp_progress,
+	.tend = tti_tcp_tend,
 	.close = tti_tcp_close,
 	.shutdown = tti_tcp_shutdown,
 	.sleep = &tti_tcp_sleep_ops,

@@ -220,6 +220,18 @@ static void say_alive(struct tti_tcp_link *link)
 	tti_tcp_link_push(link);
 }
 
+bool tti_tcp_port_doubts(const struct tti_tcp_port *port)
+{
+	for (size_t i = 0; i < port->links.n; i++) {
+		const struct tti_tcp_link *link = port->links.at[i];
+
+		for (int k = 0; k < link->nlanes; k++)
+			if (link->conn[k] && link->conn[k]->waits_since)
+				return true;
+	}
+	return false;
+}
+
 void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now)
 {
 	const bool all = now >= port->alive_at;
