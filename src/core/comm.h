@@ -141,6 +141,13 @@ struct tti_comm {
 	 * calls. */
 	uint64_t launched;
 	_Atomic uint32_t sequence_word, sequence_waiters;
+	/* Who uses the links, where somebody looks after them between calls (tend.h). */
+	bool is_tended;
+	_Atomic uint32_t links_user; /* enum tti_links_user */
+	struct tti_comm *next_tended;
+	/* Of a root: those of its family that are tended. */
+	struct tti_comm *tended;
+	pthread_mutex_t tend_lock;
 	/* The user's call that is under way: an address on its stack; NULL: none is. */
 	_Atomic(const void *) in_call;
 

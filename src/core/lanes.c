@@ -114,7 +114,7 @@ static tutti_status lanes(struct tti_comm *comm, int peer, struct tutti_lane *ou
 	TTI_TRY(tti_sequence_may_wait(comm));
 	/* Links belong to the thread that runs calls. */
 	seqno = tti_sequence_take(comm);
-	tti_sequence_wait(comm, seqno);
+	tti_sequence_turn(comm, seqno);
 	st = show_all(comm, peer, out, most, count_out);
 	tti_sequence_done(comm);
 	return st;

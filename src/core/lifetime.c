@@ -21,6 +21,7 @@
 #include "core/prepare/prepared.h"
 #include "core/prepare/programs.h"
 #include "core/prepare/transfers.h"
+#include "core/tend.h"
 #include "core/window/window.h"
 #include "util/mem.h"
 #include "util/params.h"
@@ -48,6 +49,7 @@ struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config)
 		snprintf(comm->name, sizeof(comm->name), "%s", config->name);
 	atomic_init(&comm->init_status, TUTTI_AGAIN);
 	pthread_mutex_init(&comm->lock, NULL);
+	pthread_mutex_init(&comm->tend_lock, NULL);
 	comm->stall.suspect = -1;
 	return comm;
 }
@@ -79,6 +81,7 @@ static void leave_family(struct tti_comm *root)
 	tti_tuning_release(&root->tuning);
 	tti_free(root->texts);
 	tti_free(root->answer);
+	pthread_mutex_destroy(&root->tend_lock);
 	pthread_mutex_destroy(&root->lock);
 	tti_free(root);
 }
@@ -96,6 +99,7 @@ static void drop_current_sides(struct tti_comm *comm)
 
 void tti_comm_close_ports(struct tti_comm *comm)
 {
+	tti_tend_end(comm);
 	if (comm->has_engine)
 		tti_engine_release(&comm->engine);
 	tti_memory_release(comm);
@@ -150,6 +154,7 @@ void tti_comm_free(struct tti_comm *comm)
 	if (root != comm) {
 		tti_free(comm->texts);
 		tti_free(comm->answer);
+		pthread_mutex_destroy(&comm->tend_lock);
 		pthread_mutex_destroy(&comm->lock);
 		tti_free(comm);
 	}

@@ -3,6 +3,7 @@
 
 #include "core/call/stream.h"
 #include "core/comm_error.h"
+#include "core/tend.h"
 #include "util/error.h"
 #include "util/thread.h"
 
@@ -63,6 +64,18 @@ void tti_sequence_wait(struct tti_comm *comm, uint64_t seqno)
 	atomic_fetch_sub(&comm->sequence_waiters, 1);
 }
 
+void tti_sequence_turn(struct tti_comm *comm, uint64_t seqno)
+{
+	tti_sequence_wait(comm, seqno);
+	tti_tend_take_links(comm);
+}
+
+void tti_sequence_take_turn(struct tti_comm *comm)
+{
+	(void)tti_sequence_take(comm);
+	tti_tend_take_links(comm);
+}
+
 void tti_sequence_wait_launched(struct tti_comm *comm, uint64_t seqno)
 {
 	if (comm->launched != seqno)
@@ -80,6 +93,7 @@ void tti_sequence_done(struct tti_comm *comm)
 	 * not looked at any more, unless there are waiters. */
 	const bool wake = atomic_load_explicit(&comm->sequence_waiters, memory_order_relaxed) != 0;
 
+	tti_tend_give_links(comm);
 	if (wake)
 		pthread_mutex_lock(&comm->lock);
 	atomic_store_explicit(&comm->done,

@@ -20,10 +20,14 @@ void tti_sequence_untake(struct tti_comm *comm);
 /* Wait until all calls before `seqno` are done: a number of the caller's own, or the count of calls
  * issued so far. */
 void tti_sequence_wait(struct tti_comm *comm, uint64_t seqno);
+/* The same for the owner of a number, who then uses the links until tti_sequence_done(). */
+void tti_sequence_turn(struct tti_comm *comm, uint64_t seqno);
 /* The same for a call that is launched in a stream of a device: calls before it that were launched
  * there may go on. launched(): the call `seqno` was. By the thread that takes numbers. */
 void tti_sequence_wait_launched(struct tti_comm *comm, uint64_t seqno);
 void tti_sequence_launched(struct tti_comm *comm, uint64_t seqno);
+/* Take a number whose turn it is, as all calls are done, and use the links until tti_sequence_done(). */
+void tti_sequence_take_turn(struct tti_comm *comm);
 /* The call whose number is next is done. */
 void tti_sequence_done(struct tti_comm *comm);
 

@@ -16,6 +16,7 @@
 #include "core/init/agree.h"
 #include "core/lifetime.h"
 #include "core/sequence.h"
+#include "core/tend.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -292,6 +293,7 @@ static tutti_status destroy(tutti_comm_t handle)
 				(void *)handle);
 	tti_sequence_wait(comm, atomic_load(&comm->issued));
 	tti_flights_await_graphs(comm);
+	tti_tend_end(comm);
 	st = tti_roots_check(comm);
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	/* The last call may still hold the lock, as it wakes waiters. */

@@ -244,7 +244,7 @@ tutti_status tti_batch_run(struct tti_call_item *items, int n)
 	tutti_status st = TUTTI_OK;
 
 	for (int i = 0; i < n; i++)
-		tti_sequence_wait(items[i].comm, items[i].seqno);
+		tti_sequence_turn(items[i].comm, items[i].seqno);
 	run_rounds(items, n, false);
 	for (int i = 0; i < n; i++) {
 		if (st == TUTTI_OK)

@@ -354,7 +354,7 @@ tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tt
 {
 	tutti_status st;
 
-	tti_sequence_wait(comm, seqno);
+	tti_sequence_turn(comm, seqno);
 	if (atomic_load_explicit(&comm->async_error, memory_order_relaxed))
 		st = tti_comm_async_error(comm);
 	else

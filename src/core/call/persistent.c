@@ -54,7 +54,7 @@ static tutti_status make_ready(struct tti_comm *comm, struct tutti_persistent *p
 	TTI_TRY(tti_sequence_may_wait(comm));
 	persistent->args.algo = atomic_load(&comm->call_algo);
 	seqno = tti_sequence_take(comm);
-	tti_sequence_wait(comm, seqno);
+	tti_sequence_turn(comm, seqno);
 	st = tti_comm_async_error(comm);
 	if (st == TUTTI_OK)
 		st = tti_prepared_make(comm, &persistent->args, &persistent->call);

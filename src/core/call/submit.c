@@ -286,7 +286,7 @@ static tutti_status run_prepared(struct tti_comm *comm, struct tti_prepared *cal
 {
 	tutti_status st;
 
-	(void)tti_sequence_take(comm);
+	tti_sequence_take_turn(comm);
 	st = tti_call_run_prepared(comm, args, call);
 	if (st != TUTTI_OK)
 		tti_comm_note(comm, st);

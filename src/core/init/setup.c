@@ -18,6 +18,7 @@
 #include "core/init/tuning.h"
 #include "core/prepare/memory.h"
 #include "core/stall.h"
+#include "core/tend.h"
 #include "plan/tune/tune.h"
 #include "transport/registry.h"
 #include "util/caches.h"
@@ -344,6 +345,7 @@ static tutti_status start_watch(struct tti_comm *comm)
 		.on_lost = tti_stall_on_lost,
 		.on_ask = tti_stall_on_ask,
 		.on_answer = tti_stall_on_answer,
+		.on_tick = tti_tend_on_tick,
 	};
 
 	TTI_TRY(tti_watch_start(comm->boot, &events));
@@ -538,6 +540,7 @@ static tutti_status run(struct setup *setup, const char *names, bool is_child)
 	TTI_TRY(start_engine(comm));
 	TTI_TRY(start_watch(comm));
 	TTI_TRY(tti_lending_begin(comm));
+	tti_tend_begin(comm);
 	mark(setup, "engine", tti_now_ns());
 	atomic_store_explicit(&comm->state, TTI_COMM_READY, memory_order_release);
 	report(setup);

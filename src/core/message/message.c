@@ -13,6 +13,7 @@
 #include "core/message/message_request.h"
 #include "core/message/message_serve.h"
 #include "core/message/message_wait.h"
+#include "core/tend.h"
 #include "engine/connect.h"
 #include "engine/wait.h"
 #include "util/clock.h"
@@ -217,6 +218,8 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_cha
 					   .comm = comm,
 					   .own_handle = own,
 					   .own = atomic_load(&own->comm) };
+	/* Threads of the channel use its links from now on. */
+	tti_tend_end(channel->own);
 	pthread_mutex_init(&channel->lock, NULL);
 	tti_match_init(&channel->match);
 	st = set_up(channel);

@@ -67,7 +67,7 @@ static tutti_status run(struct tti_comm *comm, const struct tutti_ping_options *
 
 	TTI_TRY(tti_sequence_may_wait(comm));
 	seqno = tti_sequence_take(comm);
-	tti_sequence_wait(comm, seqno);
+	tti_sequence_turn(comm, seqno);
 	st = tti_comm_async_error(comm);
 	if (st == TUTTI_OK) {
 		tti_call_begin(comm, tti_args_pack_ping(peer));
