@@ -116,11 +116,11 @@ static uint32_t least(uint32_t a, uint32_t b)
  * the program. */
 static uint32_t blocks_of(const struct tti_device_fact *fact, uint32_t sharing)
 {
-	const uint32_t chosen = fact->nresident / (2 * sharing);
+	const uint32_t most = least(fact->nresident / sharing, TTI_DEV_BLOCKS_MAX);
+	const uint32_t chosen =
+		fact->at_most.nblocks ? fact->at_most.nblocks : fact->nresident / (2 * sharing);
 
-	if (fact->at_most.nblocks)
-		return least(fact->at_most.nblocks, TTI_DEV_BLOCKS_MAX);
-	return chosen < 1 ? 1 : least(chosen, TTI_DEV_BLOCKS_MAX);
+	return least(chosen, most) < 1 ? 1 : least(chosen, most);
 }
 
 static tutti_status agree_on_shape(struct tti_devices *devices, int n)

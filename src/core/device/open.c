@@ -25,7 +25,7 @@
 static tutti_status find_residents(struct tti_device *device, bool is_host, uint32_t *out)
 {
 	if (is_host) {
-		*out = TTI_DEV_BLOCKS_MAX;
+		*out = UINT32_MAX; /* threads of the host all get their turn */
 		return TUTTI_OK;
 	}
 	return tti_kernels_resident(device->kernels, device->gpu, device->nthreads, out);

@@ -132,6 +132,21 @@ static void the_least_of_all_counts(void **state)
 	tti_devices_free(devices);
 }
 
+/* Blocks that are not resident would be waited for by those that are, for ever. */
+static void no_more_blocks_than_the_gpu_runs_at_a_time(void **state)
+{
+	struct tti_device_fact *facts = make_facts();
+	struct tti_devices *devices;
+
+	(void)state;
+	facts[0].nresident = facts[1].nresident = 40;
+	for (int rank = 0; rank < N; rank++)
+		facts[rank].at_most.nblocks = TTI_DEV_BLOCKS_MAX;
+	devices = make(facts);
+	assert_int_equal(devices->shape.nblocks, 20);
+	tti_devices_free(devices);
+}
+
 static void gpus_are_dealt_out_on_each_host(void **state)
 {
 	static const int expected[N] = { 0, 1, 2, 0, 0, 5 };
@@ -156,6 +171,7 @@ int main(void)
 		cmocka_unit_test(reach_is_mutual),
 		cmocka_unit_test(all_are_mapped_if_every_two_are),
 		cmocka_unit_test(the_least_of_all_counts),
+		cmocka_unit_test(no_more_blocks_than_the_gpu_runs_at_a_time),
 		cmocka_unit_test(gpus_are_dealt_out_on_each_host),
 	};
 
