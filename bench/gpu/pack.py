@@ -15,7 +15,8 @@ OF_GPU, OF_HOST = "tutti_kernels.fatbin", "libtutti_kernels_host.so"
 # What every Linux has.
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl.so", "librt.so", "libgcc_s",
           "libstdc++")
-TARGETS = ["gpu_programs", "tutti_nccl", "tutti_shared", "tutti_kernels_host"]
+TARGETS = ["gpu_programs", "tutti_nccl", "tutti_shared", "tutti_kernels_host", "tutti_cuda", "tutti_cudart13",
+           "tutti_fatbin"]
 
 
 def say(text):
@@ -104,7 +105,8 @@ def pack(build, to, with_kernels=True):
         copy(tutti / "nccl" / "libnccl.so.2", libraries / "tutti" / "nccl")
     needed = OF_GPU if with_kernels else OF_HOST
     if not (libraries / "tutti" / needed).exists():
-        say(f"there is no {needed}: Tutti will have no kernels")
+        target = "tutti_fatbin" if with_kernels else "tutti_kernels_host"
+        say(f"there is no {needed}: build {target}, or Tutti will have no kernels")
     for path in [*names, libraries / "libtutti.so.0"]:
         copy_needed(path, libraries, f"{libraries}:{libraries / 'tutti' / 'nccl'}")
     for name in ("libnccl.so.2", "libcudart.so.13"):  # by the loader's path alone
