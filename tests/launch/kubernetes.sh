@@ -55,7 +55,8 @@ verified()
 	grep -q '^# Out of bounds values : 0 OK' "$2" || die "$1: no result"
 	places=$(awk '$2 == "Rank" { n[$9]++ } END { for (name in n) print n[name], name }' "$2" | sort -k 2)
 	[ "$places" = "$3" ] || die "$1: ranks are in $places, not in $3"
-	! grep -q . "$net_dir"/err* || die "$1: a warning"
+	# Open MPI's own warning comes if the child that becomes ssh has done so before its parent names its group.
+	! grep -qv 'plm:rsh: Warning: setpgid(.*) failed in parent' "$net_dir"/err* || die "$1: a warning"
 	ok "the $1 of docs/kubernetes.md"
 }
 
