@@ -256,14 +256,14 @@ tutti_status tti_batch_run(struct tti_call_item *items, int n)
 	return st;
 }
 
-/* Its turn has come, and what a launch needs is there. */
+/* Its turn has come, and what a launch needs is there. A call before it that the host runs in a stream uses what
+ * belongs to the turn. */
 static void prepare_launch(struct tti_call_item *item)
 {
+	tti_sequence_wait_launched(item->comm, item->seqno);
 	item->landing = tti_zalloc(sizeof(*item->landing));
 	item->status = item->landing ? tti_flights_prepare(item->comm)
 				     : tti_fail(TUTTI_ENOMEM, "a call in a stream: out of memory");
-	if (item->status == TUTTI_OK)
-		tti_sequence_wait_launched(item->comm, item->seqno);
 }
 
 /* The call is done when all of it is; or it never began. */

@@ -152,7 +152,7 @@ struct tti_device {
 	struct tti_device_peer *peers; /* [n] */
 	bool has_proxy;                /* some peer is connected by PINNED */
 
-	struct tti_flights *flights; /* calls that were launched (flight.h); NULL: none yet */
+	struct tti_flights *flights; /* calls that are launched (flight.h) */
 	struct tti_lending *lending; /* memory that peers reach (lend.h); NULL: none do */
 	uint64_t
 		told_at; /* struct tti_dev_buffers[nblocks][n]: what kernels are told; 0: not yet */

@@ -167,22 +167,25 @@ tutti_status tti_device_check_buffer(const struct tti_device *device, const char
 
 /* -- The start ------------------------------------------------------------------------------ */
 
-tutti_status tti_flights_make(struct tti_device *device)
+tutti_status tti_flights_create(struct tti_device *device)
+{
+	struct tti_flights *flights = tti_zalloc(sizeof(*flights));
+
+	if (!flights)
+		return tti_fail(TUTTI_ENOMEM, "calls on device %d: out of memory", device->ordinal);
+	pthread_mutex_init(&flights->lock, NULL);
+	tti_cond_init(&flights->news);
+	flights->end = &flights->first;
+	device->flights = flights;
+	return TUTTI_OK;
+}
+
+tutti_status tti_flights_make_ready(struct tti_device *device)
 {
 	struct tti_flights *flights = device->flights;
 
-	if (flights && flights->words)
+	if (flights->words)
 		return TUTTI_OK;
-	if (!flights) {
-		flights = tti_zalloc(sizeof(*flights));
-		if (!flights)
-			return tti_fail(TUTTI_ENOMEM, "calls on device %d: out of memory",
-					device->ordinal);
-		pthread_mutex_init(&flights->lock, NULL);
-		tti_cond_init(&flights->news);
-		flights->end = &flights->first;
-		device->flights = flights;
-	}
 	TTI_TRY(tti_device_room_take(device, sizeof(uint64_t), true, &flights->words));
 	*(uint64_t *)flights->words->host = 0;
 	return TUTTI_OK;
@@ -190,11 +193,10 @@ tutti_status tti_flights_make(struct tti_device *device)
 
 static tutti_status take(struct tti_comm *comm, struct tti_flight **out)
 {
-	struct tti_flights *flights;
+	struct tti_flights *flights = comm->device->flights;
 	struct tti_flight *flight;
 
-	TTI_TRY(tti_flights_make(comm->device));
-	flights = comm->device->flights;
+	TTI_TRY(tti_flights_make_ready(comm->device));
 	tti_flights_reap(flights);
 	flight = flights->free;
 	if (flight)

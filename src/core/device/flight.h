@@ -199,7 +199,9 @@ void tti_flight_end(struct tti_flight *flight);
 /* Which messages the proxy has to move, from the beginning. Any thread. */
 TUTTI_CHECKED tutti_status tti_flight_set_proxy(struct tti_flight *flight);
 
-/* Before a launch: flights of the communicator can be let go. */
+/* Before its first call, as any thread may ask then whether calls are under way. tti_flights_free() ends it. */
+TUTTI_CHECKED tutti_status tti_flights_create(struct tti_device *device);
+/* Before a launch, in its turn: flights of the communicator can be let go. */
 TUTTI_CHECKED tutti_status tti_flights_prepare(struct tti_comm *comm);
 /* It was launched in a stream of the program, and flight->shown is set; `job` and `told` are copied. */
 void tti_flight_let_go(struct tti_flight *flight, const struct tti_job *job,
@@ -231,8 +233,8 @@ TUTTI_CHECKED tutti_status tti_flight_fill(struct tti_flight *flight, struct tti
 					   const struct tti_layout *layout,
 					   const struct tti_args *args, size_t slice_bytes,
 					   uint64_t tag);
-/* What all flights share, but for the thread. */
-TUTTI_CHECKED tutti_status tti_flights_make(struct tti_device *device);
+/* What kernels of all flights share is there. */
+TUTTI_CHECKED tutti_status tti_flights_make_ready(struct tti_device *device);
 /* Free one that nobody uses. */
 void tti_flight_release(struct tti_flight *flight);
 /* Whether a block has found a message of another call: then the job ends with that. Any thread. */

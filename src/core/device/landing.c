@@ -141,8 +141,6 @@ void tti_flights_await(struct tti_comm *comm)
 {
 	struct tti_flights *flights = comm->device->flights;
 
-	if (!flights)
-		return;
 	pthread_mutex_lock(&flights->lock);
 	while (flights->nlandings > 0)
 		pthread_cond_wait(&flights->news, &flights->lock);
@@ -162,7 +160,7 @@ void tti_flights_await_graphs(struct tti_comm *comm)
 	const struct timespec nap = { .tv_nsec = TTI_NS_PER_MS };
 	struct tti_device *device = comm->device;
 
-	if (!device || !device->flights || atomic_load(&device->flights->ncaptured) == 0)
+	if (!device || atomic_load(&device->flights->ncaptured) == 0)
 		return;
 	while (is_running(device) && tti_gpu_health(device->gpu) == TUTTI_OK)
 		(void)nanosleep(&nap, NULL);
@@ -431,11 +429,10 @@ static void *run(void *self)
 
 tutti_status tti_flights_prepare(struct tti_comm *comm)
 {
-	struct tti_flights *flights;
+	struct tti_flights *flights = comm->device->flights;
 	tutti_status st;
 
-	TTI_TRY(tti_flights_make(comm->device));
-	flights = comm->device->flights;
+	TTI_TRY(tti_flights_make_ready(comm->device));
 	if (flights->has_thread)
 		return TUTTI_OK;
 	st = tti_thread_start(&flights->thread, "tutti-device", run, comm);

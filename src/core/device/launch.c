@@ -137,13 +137,11 @@ tutti_status tti_flight_check_stream(struct tti_comm *comm, const struct tti_fli
 	struct tti_flights *flights = comm->device->flights;
 
 	TTI_TRY(check_capture(comm, stream));
-	if (flights && flights->has_checked && flights->checked == stream->cuda)
+	if (flights->has_checked && flights->checked == stream->cuda)
 		return TUTTI_OK;
 	TTI_TRY(tti_gpu_stream_check(comm->device->gpu, stream->cuda));
-	if (flights) {
-		flights->has_checked = true;
-		flights->checked = stream->cuda;
-	}
+	flights->has_checked = true;
+	flights->checked = stream->cuda;
 	return TUTTI_OK;
 }
 

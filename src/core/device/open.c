@@ -116,6 +116,8 @@ tutti_status tti_device_open(int ordinal, int rank, int n, struct tti_device_fac
 		     ? tti_gpu_open(ordinal, &device->gpu)
 		     : tti_fail(TUTTI_ENOMEM, "device %d of rank %d: out of memory", ordinal, rank);
 	if (st == TUTTI_OK)
+		st = tti_flights_create(device);
+	if (st == TUTTI_OK)
 		st = tti_kernels_get(device->gpu, &device->kernels);
 	if (st == TUTTI_OK)
 		st = describe(device, fact);
