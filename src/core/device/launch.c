@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "boot/boot.h"
 #include "core/comm.h"
 #include "core/device/flight.h"
 #include "device/kernels.h"
@@ -250,12 +251,37 @@ static void launch_batch(struct batch *batch, int n)
 		batch->job[i]->status = st;
 }
 
-/* Whether two jobs go into one launch. */
-static bool go_together(struct tti_job *const *jobs, int i, int k,
-			const struct tti_flight_stream *const *streams)
+/* Whether two handles are ranks of one communicator, whose calls wait for each other. Each has a secret of its own. */
+static bool are_ranks_of_one(const struct tti_comm *a, const struct tti_comm *b)
 {
-	return is_ready(jobs[k]) && (!streams || streams[i]->cuda == streams[k]->cuda) &&
-	       may_share(tti_flight_of(jobs[i]), tti_flight_of(jobs[k]));
+	return memcmp(tti_boot_secret(a->boot), tti_boot_secret(b->boot), TTI_SECRET_BYTES) == 0;
+}
+
+static bool has_rank_of(struct tti_job *const *jobs, int n, const struct tti_job *job)
+{
+	for (int i = 0; i < n; i++)
+		if (are_ranks_of_one(tti_flight_of(jobs[i])->comm, tti_flight_of(job)->comm))
+			return true;
+	return false;
+}
+
+/* Jobs from `first` on that go into one launch. In a stream none of a communicator is launched before one of another
+ * that is listed before it: the kernels would wait for each other if another rank has the two in two streams. */
+static int gather(struct tti_job *const *jobs, int first, int n,
+		  const struct tti_flight_stream *const *streams, struct tti_job **out)
+{
+	bool is_passed = false;
+	int nout = 0;
+
+	for (int k = first; k < n && nout < TTI_DEV_CALLS_MAX; k++) {
+		if (!is_ready(jobs[k]) || (streams && streams[first]->cuda != streams[k]->cuda))
+			continue;
+		if (k > first && !may_share(tti_flight_of(jobs[first]), tti_flight_of(jobs[k])))
+			is_passed = streams != NULL;
+		else if (!is_passed || has_rank_of(out, nout, jobs[k]))
+			out[nout++] = jobs[k];
+	}
+	return nout;
 }
 
 void tti_flights_launch(struct tti_job *const *jobs, const struct tti_args *const *args, int n,
@@ -276,13 +302,12 @@ void tti_flights_launch(struct tti_job *const *jobs, const struct tti_args *cons
 				jobs[i]->status = st;
 		}
 	for (int i = 0; i < n; i++) {
-		int nbatch = 0;
+		int nbatch;
 
+		if (!is_ready(jobs[i]))
+			continue;
 		batch.stream = streams ? streams[i] : NULL;
-		for (int k = i; k < n && nbatch < TTI_DEV_CALLS_MAX && is_ready(jobs[i]); k++)
-			if (k == i || go_together(jobs, i, k, streams))
-				batch.job[nbatch++] = jobs[k];
-		if (nbatch > 0)
-			launch_batch(&batch, nbatch);
+		nbatch = gather(jobs, i, n, streams, batch.job);
+		launch_batch(&batch, nbatch);
 	}
 }

@@ -324,6 +324,97 @@ static void a_group_has_ranks_on_several_streams(void **state)
 	}
 }
 
+/* The same by another kernel, as its type is another one. */
+static tutti_status sum_floats(const struct gpu_buffer *buffer, tutti_comm_t comm,
+			       tutti_stream_t stream)
+{
+	return tutti_all_reduce(buffer->memory, buffer->memory, COUNT, TUTTI_FLOAT32, TUTTI_SUM,
+				comm, stream);
+}
+
+static void fill_floats(const struct gpu_buffer *buffer, float value)
+{
+	for (size_t i = 0; i < COUNT; i++)
+		((float *)(void *)buffer->view)[i] = value;
+}
+
+static bool has_floats(const struct gpu_buffer *buffer, float value)
+{
+	const float *at = (const float *)(const void *)buffer->view;
+	size_t i = 0;
+
+	while (i < COUNT && at[i] == value)
+		i++;
+	return i == COUNT;
+}
+
+/* Calls of two communicators by turns, in one stream: ranks of the first go together all the same. */
+static void one_thread_has_several_ranks_of_two(void **state)
+{
+	(void)state;
+	for (int n = 1; n <= MOST; n++) {
+		struct crowd first, second;
+		const tutti_stream_t *one = &first.stream[0].tutti;
+
+		gather(&first, n);
+		gather(&second, n);
+		assert_int_equal(tutti_group_start(), TUTTI_OK);
+		for (int i = 0; i < n; i++) {
+			fill_floats(&second.buffer[i], 2);
+			assert_int_equal(sum(&first.buffer[i], first.comm[i], *one), TUTTI_OK);
+			assert_int_equal(sum_floats(&second.buffer[i], second.comm[i], *one),
+					 TUTTI_OK);
+		}
+		assert_int_equal(tutti_group_end(), TUTTI_OK);
+		check_sums(&first, 1);
+		for (int i = 0; i < n; i++)
+			assert_true(has_floats(&second.buffer[i], (float)(2 * n)));
+		scatter(&second);
+		scatter(&first);
+	}
+}
+
+/* Three communicators in a group, the first and the last by one kernel. Rank 0 has all in one stream, other ranks the
+ * first one in a stream of its own: so the last comes behind the second there, and must not come before it on rank 0. */
+static void use_three_communicators(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const int device = ((const int *)arg)[rank];
+	struct gpu_stream stream, other;
+	struct gpu_buffer buffer[3];
+	tutti_comm_t second, third;
+
+	CHECK_OK(tutti_comm_dup(comm, &second, NULL));
+	CHECK_OK(tutti_comm_dup(comm, &third, NULL));
+	for (int i = 0; i < 3; i++) {
+		gpu_alloc(&buffer[i], device, COUNT * sizeof(uint32_t));
+		fill(&buffer[i], 1);
+	}
+	gpu_stream_open(&stream, &buffer[0]);
+	gpu_stream_open(&other, &buffer[0]);
+	fill_floats(&buffer[1], 2);
+	CHECK_OK(tutti_group_start());
+	CHECK_OK(sum(&buffer[0], comm, rank == 0 ? stream.tutti : other.tutti));
+	CHECK_OK(sum_floats(&buffer[1], second, stream.tutti));
+	CHECK_OK(sum(&buffer[2], third, stream.tutti));
+	CHECK_OK(tutti_group_end());
+	gpu_stream_wait(&other);
+	gpu_stream_wait(&stream);
+	CHECK(is_filled(&buffer[0], 1, (uint32_t)n) && is_filled(&buffer[2], 1, (uint32_t)n));
+	CHECK(has_floats(&buffer[1], (float)(2 * n)));
+	CHECK_OK(gpu_stream_close(&stream));
+	CHECK_OK(gpu_stream_close(&other));
+	CHECK_OK(tutti_comm_destroy(third));
+	CHECK_OK(tutti_comm_destroy(second));
+	for (int i = 0; i < 3; i++)
+		gpu_free(&buffer[i]);
+}
+
+static void a_group_keeps_the_order_of_communicators(void **state)
+{
+	(void)state;
+	for_places(PLACES - 1, use_three_communicators);
+}
+
 /* Rank 0 sends to rank 1 in one stream and to rank 2 in another: what is second there is first for
  * rank 2. */
 static void a_group_has_transfers_on_several_streams(void **state)
@@ -491,6 +582,8 @@ int main(void)
 		cmocka_unit_test(calls_keep_their_order_over_streams),
 		cmocka_unit_test(a_stream_does_all_that_others_do),
 		cmocka_unit_test(one_thread_has_several_ranks),
+		cmocka_unit_test(one_thread_has_several_ranks_of_two),
+		cmocka_unit_test(a_group_keeps_the_order_of_communicators),
 		cmocka_unit_test(a_group_has_ranks_on_several_streams),
 		cmocka_unit_test(a_group_has_transfers_on_several_streams),
 		cmocka_unit_test(a_group_has_calls_of_all_kinds),
