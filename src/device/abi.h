@@ -79,7 +79,8 @@ struct tti_dev_lane {
 
 /* As struct tti_operation. One that receives and one that sends the result on right after it are one
  * operation, which waits for its messages and for room. With one slot a lane that could go round in
- * a circle, so there the two halves run one after the other, the second from memory. */
+ * a circle, so there the two halves run one after the other, the second from memory. One that sends an
+ * input and one that copies it to the output are one operation, too. */
 struct tti_dev_operation {
 	int32_t chunk;
 	int32_t in, out; /* first index into queue_of[] */

@@ -15,7 +15,10 @@
 struct flattening {
 	const struct tti_compiled *from;
 	struct tti_dev_program to;
-	int32_t *number; /* [nopers]: of the operation that an operation becomes */
+	int32_t *number; /* [nopers]: of the operation that an operation becomes part of */
+	int32_t *
+		sender; /* [nchunks]: 1 + the first operation that sends the chunk's input; 0: none */
+	uint8_t *copies; /* [nopers]: it sends an input, which is copied to the output as well */
 	uint8_t *live;   /* [nchunks]: places, as bits, whose value is read later on */
 	size_t nbytes;
 };
@@ -38,11 +41,40 @@ static bool joins_next(const struct tti_compiled *from, int32_t index)
 	       next->scratch == op->scratch;
 }
 
+/* Whether an operation copies an input to the output. It waits for nobody. */
+static bool is_copy(const struct tti_operation *op)
+{
+	return !op->sync && op->from == TTI_PLACE_INPUT && op->to == TTI_PLACE_OUTPUT &&
+	       op->nin + op->nout + op->nget + op->nput == 0;
+}
+
+/* The operation that sends what operation `index` copies, and so may copy it in the same pass; -1. */
+static int32_t sender_of(struct flattening *f, int32_t index)
+{
+	const struct tti_operation *op = &f->from->oper[index];
+	int32_t *sender = &f->sender[op->chunk];
+
+	/* Of a list of sends and receives each chunk goes when it can. */
+	if (f->from->coll == TUTTI_SEND_RECV)
+		return -1;
+	if (!*sender && op->from == TTI_PLACE_INPUT && op->nin == 0 && op->nout > 0 &&
+	    op->nout < TTI_DEV_OPERANDS_MAX)
+		*sender = index + 1;
+	return is_copy(op) ? *sender - 1 : -1;
+}
+
 static void number_all(struct flattening *f)
 {
 	const struct tti_compiled *from = f->from;
 
 	for (int32_t i = 0; i < from->nopers; i++) {
+		const int32_t sender = sender_of(f, i);
+
+		if (sender >= 0) {
+			f->number[i] = f->number[sender];
+			f->copies[sender] = 1;
+			continue;
+		}
 		f->number[i] = f->to.noperations++;
 		if (joins_next(from, i)) {
 			f->number[i + 1] = f->number[i];
@@ -66,7 +98,7 @@ static void count_operands(struct flattening *f)
 	const struct tti_operation *op = f->from->oper;
 
 	for (int32_t i = 0; i < f->from->nopers; i++) {
-		int32_t n = results_of(&op[i]);
+		int32_t n = results_of(&op[i]) + f->copies[i];
 
 		if (joins_next(f->from, i))
 			n += op[i + 1].nout;
@@ -140,8 +172,9 @@ static void *at(struct tti_dev_program *program, uint32_t offset)
 
 /* -- What they hold -------------------------------------------------------------------------- */
 
-static struct tti_dev_operation operation_of(const struct tti_compiled *from, int32_t index)
+static struct tti_dev_operation operation_of(const struct flattening *f, int32_t index)
 {
+	const struct tti_compiled *from = f->from;
 	const struct tti_operation *op = &from->oper[index];
 	const struct tti_operation *sender = joins_next(from, index) ? op + 1 : op;
 
@@ -158,7 +191,7 @@ static struct tti_dev_operation operation_of(const struct tti_compiled *from, in
 		.nput = op->nput,
 		.local_at = op->local_at,
 		.from = op->from,
-		.to = op->to,
+		.to = f->copies[index] ? TTI_PLACE_OUTPUT : op->to,
 		.final = op->final,
 		.stage = op->stage,
 		.sync = op->sync,
@@ -167,13 +200,14 @@ static struct tti_dev_operation operation_of(const struct tti_compiled *from, in
 
 static void put_operations(const struct flattening *f, struct tti_dev_operation *out)
 {
+	/* Of those that become one, the first says what it is. */
 	for (int32_t i = f->from->nopers; i-- > 0;)
-		if (i == 0 || f->number[i] != f->number[i - 1])
-			out[f->number[i]] = operation_of(f->from, i);
+		out[f->number[i]] = operation_of(f, i);
 }
 
-/* From the last operation to the first: a value that is sent on in the pass that makes it, and is
- * read by no later operation before it is written anew, need not be in memory. */
+/* From the last operation to the first: a value that is sent on, or put into outputs of peers, in the
+ * pass that makes it, and is read by no later operation before it is written anew, need not be in memory.
+ * Of a memory program peers may read what is not in scratch. */
 static void drop_unread(struct flattening *f, struct tti_dev_operation *op)
 {
 	memset(f->live, 1 << TTI_PLACE_OUTPUT, (size_t)f->from->nchunks);
@@ -183,9 +217,25 @@ static void drop_unread(struct flattening *f, struct tti_dev_operation *op)
 
 		if (op[i].sync)
 			continue;
-		op[i].is_dropped = op[i].nin > 0 && op[i].nout > 0 && !(*live & to);
+		op[i].is_dropped =
+			!(*live & to) && (op[i].nput > 0 ? op[i].to == TTI_PLACE_SCRATCH
+							 : op[i].nin > 0 && op[i].nout > 0);
 		*live = (uint8_t)((*live & ~to) | from);
 	}
+}
+
+/* A memory program needs room for what it writes there. Of others the halves of an operation may run
+ * apart, and then write what is dropped here. */
+static int32_t count_scratch(const struct flattening *f, const struct tti_dev_operation *op)
+{
+	int32_t n = 0;
+
+	if (!f->from->is_memory)
+		return f->from->nscratch;
+	for (int32_t i = 0; i < f->to.noperations; i++)
+		if (op[i].to == TTI_PLACE_SCRATCH && !op[i].is_dropped)
+			n = most(n, op[i].scratch + 1);
+	return n;
 }
 
 /* Arrays of nothing may be NULL. */
@@ -242,6 +292,7 @@ static void fill(struct flattening *f, struct tti_dev_program *out)
 	*out = f->to;
 	put_operations(f, at(out, out->operations));
 	drop_unread(f, at(out, out->operations));
+	out->nscratch = count_scratch(f, at(out, out->operations));
 	put_queues(f, out);
 	if (f->from->coll == TUTTI_SEND_RECV)
 		put_order(f, out);
@@ -273,17 +324,18 @@ tutti_status tti_dev_flatten(const struct tti_compiled *compiled, struct tti_dev
 			.nqueues = compiled->nqueues,
 			.nstages = compiled->nstages,
 			.skew = STAGE_SKEW,
-			.nscratch = compiled->nscratch,
 			.is_memory = compiled->is_memory,
 			.is_exchange = compiled->exchange,
 			.nopening = compiled->nopening },
 		.number = tti_calloc((size_t)compiled->nopers + 1, sizeof(int32_t)),
+		.sender = tti_calloc((size_t)compiled->nchunks + 1, sizeof(int32_t)),
+		.copies = tti_calloc((size_t)compiled->nopers + 1, sizeof(uint8_t)),
 		.live = tti_calloc((size_t)compiled->nchunks + 1, sizeof(uint8_t)),
 	};
 	struct tti_dev_program *program = NULL;
 	tutti_status st = TUTTI_OK;
 
-	if (f.number && f.live) {
+	if (f.number && f.sender && f.copies && f.live) {
 		number_all(&f);
 		count_operands(&f);
 		lay_out(&f);
@@ -298,6 +350,8 @@ tutti_status tti_dev_flatten(const struct tti_compiled *compiled, struct tti_dev
 		st = tti_fail(TUTTI_ENOMEM, "program %s of %d operations for a GPU: out of memory",
 			      compiled->algorithm, compiled->nopers);
 	tti_free(f.number);
+	tti_free(f.sender);
+	tti_free(f.copies);
 	tti_free(f.live);
 	*out = program;
 	return st;

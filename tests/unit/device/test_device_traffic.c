@@ -122,8 +122,8 @@ static void a_ring_moves_the_least(void **state)
 
 		assert_int_equal(all.read, n * (1 + 2 * (n - 1) + (n - 1)));
 		assert_int_equal(all.written, n * (2 * (n - 1) + 1 + (n - 1)));
-		/* The own chunk is sent and copied; n - 1 come, and all but the last go on. */
-		assert_int_equal(gather.read, n * (2 + n - 1));
+		/* The own chunk is sent and kept; n - 1 come, and all but the last go on. */
+		assert_int_equal(gather.read, n * n);
 		assert_int_equal(gather.written, n * (2 + n - 1 + n - 2));
 		assert_int_equal(scatter.read, n * (1 + 2 * (n - 1)));
 		assert_int_equal(scatter.written, n * n);
@@ -147,15 +147,18 @@ static void one_pass_reads_each_input_once(void **state)
 	}
 }
 
-/* Each input is read once, each output is written once. */
+/* Each input is read once, each output is written once, and nothing else is. */
 static void memory_is_read_and_written_once(void **state)
 {
 	(void)state;
 	for (uint64_t n = 2; n <= RANKS; n++) {
 		const struct counted all = run_named(TUTTI_ALL_REDUCE, "memory", (int)n);
+		const struct counted one = run_named(TUTTI_REDUCE, "memory", (int)n);
 
 		assert_int_equal(all.read, n * n);
 		assert_int_equal(all.written, n * n);
+		assert_int_equal(one.read, n * n);
+		assert_int_equal(one.written, n);
 	}
 }
 
