@@ -162,9 +162,14 @@ struct tti_dev_report {
 	uint64_t own_tag, own_nbytes; /* that were expected */
 };
 
+enum tti_dev_stop {
+	TTI_DEV_STOP_ALL = 1,
+	TTI_DEV_STOP_NEXT, /* memory programs of graphs that begin from now on; what runs goes on */
+};
+
 /* Of one rank of one communicator, in memory that host and kernel share. */
 struct tti_dev_control {
-	uint32_t stop; /* the host sets it: all blocks end */
+	uint32_t stop; /* the host sets it: which blocks end (enum tti_dev_stop) */
 	uint32_t pad[15];
 	struct tti_dev_report report;
 	struct tti_dev_progress progress[TTI_DEV_BLOCKS_MAX];

@@ -62,7 +62,8 @@ TTI_DEV_COLD uint32_t tti_dev_look(struct tti_dev_shared *shared, uint32_t who,
 {
 	struct tti_dev_progress *progress = &shared->control->progress[shared->block];
 
-	if (tti_dev_load_32(&shared->control->stop) || tti_dev_load_32(&shared->state->reported)) {
+	if (tti_dev_load_32(&shared->control->stop) == TTI_DEV_STOP_ALL ||
+	    tti_dev_load_32(&shared->state->reported)) {
 		tti_dev_raise(&shared->verdict, TTI_DEV_STOPPED);
 		return TTI_DEV_SEEN_END;
 	}

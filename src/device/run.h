@@ -208,6 +208,21 @@ TTI_DEV_FN uint32_t tti_dev_asks(const struct tti_dev_shared *shared,
 	return unused < TTI_DEV_ASK_ALWAYS || unused % TTI_DEV_ASK_EVERY == 0;
 }
 
+/* A block of a graph says that it runs. Once its communicator ends, no peer reaches what a memory program
+ * would tell it of: then it ends before its first message. By one thread. */
+TTI_DEV_FN void tti_dev_say_that_it_runs(struct tti_dev_env *env, const struct tti_dev_call *call)
+{
+	struct tti_dev_shared *shared = env->shared;
+	uint32_t *runs = &shared->control->runs[shared->block];
+
+	if (!call->has_fallback) {
+		tti_dev_store_32(runs, 1);
+	} else if (tti_dev_store_and_load_32(runs, 1, &shared->control->stop)) {
+		tti_dev_raise(&shared->verdict, TTI_DEV_STOPPED);
+		env->gave_up = 1;
+	}
+}
+
 /* Begin a block of `call`; gives the call that runs. By one thread. */
 TTI_DEV_FN const struct tti_dev_call *tti_dev_begin(struct tti_dev_env *env,
 						    const struct tti_dev_launch *launch,
@@ -221,11 +236,11 @@ TTI_DEV_FN const struct tti_dev_call *tti_dev_begin(struct tti_dev_env *env,
 	to->kept = (uint64_t *)(tti_dev_results(to) + launch->noperands);
 	to->control = TTI_DEV_AT(&env->world, struct tti_dev_control, call->control);
 	to->state = TTI_DEV_AT(&env->world, struct tti_dev_state, call->state);
-	if (!call->done)
-		tti_dev_store_32(&to->control->runs[to->block], 1);
 	to->verdict = TTI_DEV_RUNS;
 	to->shown = 0;
 	to->chosen[0] = to->chosen[1] = to->chosen[2] = 0;
+	if (!call->done)
+		tti_dev_say_that_it_runs(env, call);
 	return tti_dev_asks(to, call) ? call : call + TTI_DEV_CALLS_MAX;
 }
 

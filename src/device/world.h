@@ -134,6 +134,14 @@ TTI_DEV_FN void tti_dev_store_32(uint32_t *at, uint32_t value)
 	asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
+/* Of two that store a word each, and then load the other one's so, at least one sees the other's. */
+TTI_DEV_FN uint32_t tti_dev_store_and_load_32(uint32_t *to, uint32_t value, const uint32_t *from)
+{
+	tti_dev_store_32(to, value);
+	asm volatile("fence.sc.sys;" ::: "memory");
+	return tti_dev_load_32(from);
+}
+
 /* Two words, at a multiple of 16 bytes, each by itself. */
 TTI_DEV_FN void tti_dev_load_words(const uint64_t *at, uint64_t *first, uint64_t *second)
 {
@@ -280,6 +288,12 @@ TTI_DEV_FN uint32_t tti_dev_load_32(const uint32_t *at)
 TTI_DEV_FN void tti_dev_store_32(uint32_t *at, uint32_t value)
 {
 	__atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+TTI_DEV_FN uint32_t tti_dev_store_and_load_32(uint32_t *to, uint32_t value, const uint32_t *from)
+{
+	__atomic_store_n(to, value, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(from, __ATOMIC_SEQ_CST);
 }
 
 /* Relaxed: a word holds all that it tells. */

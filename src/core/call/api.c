@@ -292,7 +292,7 @@ static tutti_status destroy(tutti_comm_t handle)
 				"thread",
 				(void *)handle);
 	tti_sequence_wait(comm, atomic_load(&comm->issued));
-	tti_flights_await_graphs(comm);
+	tti_flights_end_graphs(comm);
 	tti_tend_end(comm);
 	st = tti_roots_check(comm);
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());

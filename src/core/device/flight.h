@@ -211,8 +211,9 @@ void tti_flight_let_go(struct tti_flight *flight, const struct tti_job *job,
 void tti_flights_count(struct tti_comm *comm, struct tti_landing *landing);
 /* Wait for all that were let go. */
 void tti_flights_await(struct tti_comm *comm);
-/* Wait until no kernel that has begun runs, also if a graph has launched it. */
-void tti_flights_await_graphs(struct tti_comm *comm);
+/* Wait until no kernel that has begun runs, also if a graph has launched it. A memory program that a graph
+ * launches from now on ends at once. */
+void tti_flights_end_graphs(struct tti_comm *comm);
 
 /* When no call is left: the thread ends, and what graphs do not use is freed. */
 void tti_flights_close(struct tti_comm *comm);

@@ -147,21 +147,25 @@ void tti_flights_await(struct tti_comm *comm)
 	pthread_mutex_unlock(&flights->lock);
 }
 
+/* Blocks say so before they look at `stop` (tti_dev_store_and_load_32()). */
 static bool is_running(const struct tti_device *device)
 {
 	for (uint32_t block = 0; block < device->shape.nblocks; block++)
-		if (__atomic_load_n(&device->control->runs[block], __ATOMIC_ACQUIRE))
+		if (__atomic_load_n(&device->control->runs[block], __ATOMIC_SEQ_CST))
 			return true;
 	return false;
 }
 
-void tti_flights_await_graphs(struct tti_comm *comm)
+void tti_flights_end_graphs(struct tti_comm *comm)
 {
 	const struct timespec nap = { .tv_nsec = TTI_NS_PER_MS };
 	struct tti_device *device = comm->device;
+	uint32_t none = 0;
 
 	if (!device || atomic_load(&device->flights->ncaptured) == 0)
 		return;
+	(void)__atomic_compare_exchange_n(&device->control->stop, &none, TTI_DEV_STOP_NEXT, false,
+					  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	while (is_running(device) && tti_gpu_health(device->gpu) == TUTTI_OK)
 		(void)nanosleep(&nap, NULL);
 	tti_flights_await(comm);

@@ -226,5 +226,5 @@ tutti_status tti_device_make_ready(struct tti_comm *comm)
 void tti_device_stop(struct tti_device *device)
 {
 	if (device && device->control)
-		__atomic_store_n(&device->control->stop, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&device->control->stop, TTI_DEV_STOP_ALL, __ATOMIC_SEQ_CST);
 }

@@ -325,6 +325,68 @@ static void graphs_keep_what_they_use(void **state)
 	run(repeat_a_graph, by_fd);
 }
 
+/* Graphs of a child that ends on the ranks of `ended`, in bits, are launched by all. The ranks that end unmap
+ * what the others have lent. Whoever is left has an error, nothing is touched, and all streams go on. */
+static void outlive(const struct process *process, int ended)
+{
+	struct process child = *process;
+	const bool ends = ended >> process->rank & 1;
+	struct gpu_buffer buffer;
+	struct gpu_stream stream;
+	tutti_status status;
+	tutti_reg_t reg;
+	void *graph;
+
+	gpu_alloc(&buffer, devices[process->rank], NBYTES);
+	gpu_stream_open(&stream, &buffer);
+	assert_int_equal(tutti_comm_split(process->comm, 0, process->rank, &child.comm, NULL),
+			 TUTTI_OK);
+	assert_int_equal(tutti_register(child.comm, buffer.memory, NBYTES, &reg), TUTTI_OK);
+	assert_true(is_direct(sum(&child, &buffer)));
+	gpu_capture_begin(&stream);
+	assert_int_equal(tutti_all_reduce(buffer.memory, buffer.memory, COUNT, TUTTI_UINT32,
+					  TUTTI_SUM, child.comm, stream.tutti),
+			 TUTTI_OK);
+	graph = gpu_capture_end(&stream);
+	process_meet(process);
+	if (ends)
+		assert_int_equal(tutti_comm_destroy(child.comm), TUTTI_OK);
+	fill((uint32_t *)(void *)buffer.view, process->rank);
+	process_meet(process);
+	gpu_graph_launch(graph, &stream);
+	gpu_stream_wait(&stream);
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_int_equal(((uint32_t *)(void *)buffer.view)[i],
+				 (uint32_t)process->rank + 1 + i);
+	if (!ends) {
+		assert_int_equal(tutti_comm_get_async_error(child.comm, &status), TUTTI_OK);
+		assert_int_equal(status, TUTTI_EPEER);
+		assert_int_equal(tutti_comm_destroy(child.comm), TUTTI_OK);
+	}
+	gpu_graph_free(graph, &stream);
+	assert_int_equal(gpu_stream_close(&stream), TUTTI_OK);
+	gpu_free(&buffer);
+}
+
+static void outlive_all(const struct process *process)
+{
+	outlive(process, (1 << N) - 1);
+}
+
+static void outlive_one(const struct process *process)
+{
+	outlive(process, 1 << 1);
+}
+
+static void graphs_of_ended_ranks_touch_nothing(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < WAYS; i++) {
+		run(outlive_all, ways[i]);
+		run(outlive_one, ways[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +397,7 @@ int main(void)
 		cmocka_unit_test(a_rank_may_end_before_the_others),
 		cmocka_unit_test(a_death_is_heard_of),
 		cmocka_unit_test(graphs_keep_what_they_use),
+		cmocka_unit_test(graphs_of_ended_ranks_touch_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
