@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/init/peer_info.h"
+#include "gpu/cuda.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -120,7 +121,21 @@ static uint32_t blocks_of(const struct tti_device_fact *fact, uint32_t sharing)
 	const uint32_t chosen =
 		fact->at_most.nblocks ? fact->at_most.nblocks : fact->nresident / (2 * sharing);
 
-	return least(chosen, most) < 1 ? 1 : least(chosen, most);
+	return chosen < 1 ? 1 : least(chosen, most);
+}
+
+/* Each rank needs a block, at least, that runs while it waits for the others. */
+static tutti_status check_room(const struct tti_device_fact *fact, const uint32_t *sharing, int n)
+{
+	for (int rank = 0; rank < n; rank++)
+		if (fact[rank].ordinal >= 0 && fact[rank].nresident < sharing[rank])
+			return tti_fail(
+				TUTTI_EUNSUPPORTED,
+				"GPU %d of rank %d has %u ranks, whose kernels wait for each "
+				"other, and runs %u blocks of Tutti's at a time: give it fewer "
+				"ranks, or lower TUTTI_CUDA_THREADS",
+				fact[rank].ordinal, rank, sharing[rank], fact[rank].nresident);
+	return TUTTI_OK;
 }
 
 static tutti_status agree_on_shape(struct tti_devices *devices, int n)
@@ -129,6 +144,8 @@ static tutti_status agree_on_shape(struct tti_devices *devices, int n)
 	uint32_t *sharing = tti_calloc((size_t)n, sizeof(*sharing));
 	tutti_status st = sharing ? count_sharing(devices->fact, n, sharing) : TUTTI_ENOMEM;
 
+	if (st == TUTTI_OK)
+		st = check_room(devices->fact, sharing, n);
 	for (int rank = 0; rank < n && st == TUTTI_OK; rank++) {
 		const struct tti_device_fact *fact = &devices->fact[rank];
 
@@ -178,7 +195,8 @@ tutti_status tti_devices_create(struct tti_device_fact *fact, int n, struct tti_
 	}
 	if (st != TUTTI_OK) {
 		tti_devices_free(devices);
-		return tti_fail(TUTTI_ENOMEM, "devices of %d ranks: out of memory", n);
+		return st == TUTTI_ENOMEM ? tti_fail(st, "devices of %d ranks: out of memory", n)
+					  : st;
 	}
 	*out = devices;
 	return TUTTI_OK;
@@ -290,4 +308,61 @@ void tti_devices_warn_of_sharing(const struct tti_devices *devices, int rank, in
 			rank, other, own->ordinal);
 		return;
 	}
+}
+
+/* Of each rank: of the program, and its own. */
+#define STREAMS 2
+
+static void warn_of_blocking(const struct tti_devices *devices, int rank, int other)
+{
+	const char *value = tti_env_foreign("CUDA_LAUNCH_BLOCKING");
+
+	if (!value || !*value || strcmp(value, "0") == 0)
+		return;
+	tti_log(TTI_LOG_WARN, TTI_CORE,
+		"CUDA_LAUNCH_BLOCKING=%s: a launch returns once its kernel has ended, and kernels "
+		"of "
+		"ranks %d and %d (GPUs %d and %d), of this process, wait for each other: calls "
+		"of one thread, also in a group, hang; unset it, or give each rank a process",
+		value, rank, other, devices->fact[rank].ordinal, devices->fact[other].ordinal);
+}
+
+static void warn_of_connections(int ordinal, int nranks)
+{
+	const char *value = tti_env_foreign("CUDA_DEVICE_MAX_CONNECTIONS");
+	const int nchannels = value && atoi(value) > 0 ? atoi(value) : TTI_GPU_CHANNELS;
+
+	if (nchannels >= nranks * STREAMS || nchannels >= TTI_GPU_CHANNELS_MOST)
+		return;
+	tti_log(TTI_LOG_WARN, TTI_CORE,
+		"%d ranks of this process share GPU %d, and CUDA has %d channels for their "
+		"streams: "
+		"what waits in one stream may hold up another of its channel, also where "
+		"kernels of the two wait for each other; set CUDA_DEVICE_MAX_CONNECTIONS=%d",
+		nranks, ordinal, nchannels, TTI_GPU_CHANNELS_MOST);
+}
+
+void tti_devices_warn_of_variables(const struct tti_devices *devices, int rank, int n)
+{
+	const struct tti_device_fact *own = &devices->fact[rank];
+	int same = 1, first = -1;
+	bool is_first_of_gpu = true;
+
+	for (int other = 0; own->ordinal >= 0 && other < n; other++) {
+		const struct tti_device_fact *fact = &devices->fact[other];
+
+		if (other == rank || fact->ordinal < 0 || fact->process != own->process)
+			continue;
+		if (first < 0)
+			first = other;
+		if (tti_device_is_same(own, fact)) {
+			same++;
+			is_first_of_gpu &= other > rank;
+		}
+	}
+	if (first > rank)
+		warn_of_blocking(devices, rank, first);
+	/* Threads of the host have no channels. */
+	if (same > 1 && is_first_of_gpu && own->nresident != UINT32_MAX)
+		warn_of_connections(own->ordinal, same);
 }

@@ -37,5 +37,8 @@ bool tti_devices_find_all_mapped(const struct tti_devices *devices, int n);
 
 /* Warn if this rank, and no lower one, shares its GPU with a rank of another process. */
 void tti_devices_warn_of_sharing(const struct tti_devices *devices, int rank, int n);
+/* Warn of variables of CUDA by which kernels of ranks of this process do not run at the same time; this
+ * rank, and no lower one. */
+void tti_devices_warn_of_variables(const struct tti_devices *devices, int rank, int n);
 
 #endif

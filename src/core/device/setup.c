@@ -161,6 +161,7 @@ tutti_status tti_devices_begin(struct tti_comm *comm, const struct tti_peer_info
 	}
 	TTI_TRY(tti_devices_create(facts, comm->n, &comm->devices));
 	tti_devices_warn_of_sharing(comm->devices, comm->rank, comm->n);
+	tti_devices_warn_of_variables(comm->devices, comm->rank, comm->n);
 	TTI_TRY(tti_devices_try(comm));
 	find_ways(comm);
 	return TUTTI_OK;

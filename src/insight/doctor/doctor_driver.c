@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What CUDA's driver says: of itself, of its devices, and which of them reach each other. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -280,6 +281,30 @@ static void check_access(struct tti_doctor *doctor)
 			       nmissing, n * (n - 1), a, b, why_not(doctor, a, b));
 }
 
+/* By which kernels of ranks that are threads of one process do not run at the same time. */
+static void check_variables(struct tti_doctor *doctor)
+{
+	const char *blocking = tti_env_foreign("CUDA_LAUNCH_BLOCKING");
+	const char *channels = tti_env_foreign("CUDA_DEVICE_MAX_CONNECTIONS");
+
+	if (blocking && *blocking && strcmp(blocking, "0") != 0)
+		tti_doctor_add(doctor, TTI_HEALTH_WARNING, "CUDA_LAUNCH_BLOCKING",
+			       "calls that one thread makes for ranks of several GPUs hang",
+			       "unset it, or give each rank a process",
+			       "it is %s: a launch returns once its kernel has ended", blocking);
+	if (tti_gpu_driver_is_host(doctor->driver)) /* threads of the host have no channels */
+		return;
+	if (!channels || atoi(channels) < TTI_GPU_CHANNELS_MOST)
+		tti_doctor_add(
+			doctor, TTI_HEALTH_NOTE, "streams",
+			"where many ranks of a process share a GPU, what waits in one stream may "
+			"hold up another",
+			tti_doctor_text(doctor, "CUDA_DEVICE_MAX_CONNECTIONS=%d for such ranks",
+					TTI_GPU_CHANNELS_MOST),
+			"those of a process share %d channels of each GPU",
+			channels && atoi(channels) > 0 ? atoi(channels) : TTI_GPU_CHANNELS);
+}
+
 tutti_status tti_doctor_driver(struct tti_doctor *doctor)
 {
 	if (!open_driver(doctor))
@@ -287,5 +312,6 @@ tutti_status tti_doctor_driver(struct tti_doctor *doctor)
 	check_kernels(doctor);
 	TTI_TRY(find_devices(doctor));
 	check_access(doctor);
+	check_variables(doctor);
 	return TUTTI_OK;
 }

@@ -11,6 +11,8 @@
 
 #include "core/device/facts.h"
 #include "core/init/peer_info.h"
+#include "unit/util/child.h"
+#include "util/error.h"
 #include "util/mem.h"
 
 #define N 6
@@ -125,7 +127,7 @@ static void the_least_of_all_counts(void **state)
 	tti_devices_free(devices);
 
 	facts = make_facts();
-	facts[0].nresident = 1;
+	facts[0].nresident = 2;
 	facts[5].at_most.nblocks = 7;
 	devices = make(facts);
 	assert_int_equal(devices->shape.nblocks, 1);
@@ -145,6 +147,58 @@ static void no_more_blocks_than_the_gpu_runs_at_a_time(void **state)
 	devices = make(facts);
 	assert_int_equal(devices->shape.nblocks, 20);
 	tti_devices_free(devices);
+}
+
+static void a_gpu_has_a_block_for_each_of_its_ranks(void **state)
+{
+	struct tti_device_fact *facts = make_facts();
+	struct tti_devices *devices = NULL;
+
+	(void)state;
+	facts[0].nresident = facts[1].nresident = 1;
+	assert_int_equal(tti_devices_create(facts, N, &devices), TUTTI_EUNSUPPORTED);
+	assert_null(devices);
+	assert_non_null(strstr(tti_error_text(), "GPU 0 of rank 0 has 2 ranks"));
+}
+
+/* Ranks 0, 1 and 2 are of one process. */
+static void warn(void)
+{
+	struct tti_device_fact *facts = make_facts();
+	struct tti_devices *devices;
+
+	facts[0].process = facts[1].process = facts[2].process;
+	devices = make(facts);
+	for (int rank = 0; rank < N; rank++)
+		tti_devices_warn_of_variables(devices, rank, N);
+	tti_devices_free(devices);
+}
+
+static void variables_of_cuda_that_hold_kernels_up_are_named(void **state)
+{
+	static const struct {
+		const char *blocking, *connections, *text;
+	} cases[] = {
+		{ "CUDA_LAUNCH_BLOCKING=1", "X=",
+		  "CUDA_LAUNCH_BLOCKING=1: a launch returns once its kernel has ended, and kernels "
+		  "of ranks 0 and 1 (" },
+		{ "CUDA_LAUNCH_BLOCKING=0", "X=", NULL },
+		{ "X=", "CUDA_DEVICE_MAX_CONNECTIONS=3",
+		  "2 ranks of this process share GPU 0, and CUDA has 3 channels" },
+		{ "X=", "CUDA_DEVICE_MAX_CONNECTIONS=4", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *const env[] = { cases[i].blocking, cases[i].connections, NULL };
+		struct child child;
+
+		child_run(&child, env, warn);
+		assert_int_equal(child.status, 0);
+		assert_int_equal(child.n, cases[i].text ? 1 : 0);
+		if (cases[i].text)
+			assert_non_null(strstr(child.messages[0], cases[i].text));
+	}
 }
 
 static void gpus_are_dealt_out_on_each_host(void **state)
@@ -172,6 +226,8 @@ int main(void)
 		cmocka_unit_test(all_are_mapped_if_every_two_are),
 		cmocka_unit_test(the_least_of_all_counts),
 		cmocka_unit_test(no_more_blocks_than_the_gpu_runs_at_a_time),
+		cmocka_unit_test(a_gpu_has_a_block_for_each_of_its_ranks),
+		cmocka_unit_test(variables_of_cuda_that_hold_kernels_up_are_named),
 		cmocka_unit_test(gpus_are_dealt_out_on_each_host),
 	};
 
