@@ -15,9 +15,10 @@
 #include "core/device/proxy.h"
 #include "device/lanes.h"
 #include "support/bed.h"
+#include "support/sanitizer.h"
 #include "util/hash.h"
 
-#define MESSAGES 300
+#define MESSAGES (SANITIZED ? 60 : 300)
 #define BLOCKS   4
 #define TAG      UINT64_C(0x5eed)
 
