@@ -61,6 +61,16 @@ struct tti_comm_texts {
 	char out[TTI_ERROR_TEXT]; /* the copy of `last` that tutti_last_error() handed out */
 };
 
+/* How often it was shrunk by name, for each list of ranks that was left: those that are left out do
+ * not count with them. `first` is there without memory (shrink.c). */
+struct tti_shrink_count {
+	uint64_t ranks, times; /* a hash of the ranks */
+};
+struct tti_shrinks {
+	struct tti_shrink_count first;
+	TTI_VEC(struct tti_shrink_count) others;
+};
+
 struct tti_comm {
 	int rank, n;
 	char name[64];
@@ -97,7 +107,8 @@ struct tti_comm {
 	int *in_root;      /* [n]: which rank of the root each one is; NULL: it is the root */
 	uint64_t context;  /* its number among them, 0: it is the root       */
 	uint64_t nsplits;  /* made of it so far; counted by the thread that makes calls */
-	uint64_t nshrinks, nagreement_calls, ngrows;
+	uint64_t nagreement_calls, ngrows;
+	struct tti_shrinks shrinks;
 	struct tti_callers *callers; /* under lock; NULL: no create_group yet */
 	/* Of a root: agreements whose decision a rank may still ask for, under lock. */
 	struct tti_agreement *agreements[TTI_AGREEMENTS_KEPT];

@@ -137,6 +137,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_device_close(comm);
 	tti_comm_close_ports(comm);
 	tti_callers_free(comm->callers);
+	tti_vec_release(&comm->shrinks.others);
 	if (root != comm)
 		tti_boot_close(comm->boot);
 	tti_free(comm->port_of);

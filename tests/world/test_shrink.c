@@ -53,6 +53,33 @@ static void named(void **state)
 	on_all_worlds(by_name);
 }
 
+/* Others are left out the second time: rank 2 has shrunk less often than those that it meets. */
+static void by_other_names(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+
+	(void)arg;
+	config.boot_timeout_ms = 60000;
+	for (int time = 0; time < 3; time++)
+		for (int out = n - 1; out > 0; out--) {
+			tutti_comm_t rest = NULL;
+
+			if (rank == out)
+				continue;
+			CHECK_OK(tutti_comm_shrink(comm, &out, 1, &rest, &config,
+						   TUTTI_SHRINK_DEFAULT));
+			CHECK(world_sum_over(rest, 1) == n - 1);
+			CHECK_OK(tutti_comm_destroy(rest));
+		}
+	CHECK(world_sum_over(comm, 1) == n);
+}
+
+static void named_again(void **state)
+{
+	(void)state;
+	on_all_worlds(by_other_names);
+}
+
 static void nap_ms(int ms)
 {
 	const struct timespec nap = { .tv_nsec = ms * 1000000L };
@@ -226,8 +253,8 @@ static void refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(named),    cmocka_unit_test(revoke),  cmocka_unit_test(pending),
-		cmocka_unit_test(who_left), cmocka_unit_test(refused),
+		cmocka_unit_test(named),   cmocka_unit_test(named_again), cmocka_unit_test(revoke),
+		cmocka_unit_test(pending), cmocka_unit_test(who_left),    cmocka_unit_test(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

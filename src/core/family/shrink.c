@@ -46,7 +46,8 @@ struct shrink {
 	struct tti_maker maker;
 	tutti_comm_t handle; /* of the parent, entered */
 	int flags;
-	uint64_t k; /* how many of its kind the parent made before */
+	uint64_t
+		k; /* how many of its kind the parent made before, of the same ranks if they are named */
 	int *ranks; /* [parent->n] */
 	struct tti_agreement *agreement;
 	uint64_t gone[];
@@ -182,12 +183,29 @@ static bool is_in(const int *list, int n, int rank)
 	return n > 0;
 }
 
-/* This needs no memory, so that a rank without any can still decline. Excluded ranks are not told,
- * as they do not wait. */
-static struct tti_rendezvous await_rest(struct tti_comm *parent, uint64_t k, const int *exclude,
-					int n)
+/* Of ranks with this hash; NULL: it is the first time, and out of memory. */
+static struct tti_shrink_count *find_count(struct tti_shrinks *shrinks, uint64_t hash)
+{
+	const struct tti_shrink_count fresh = { .ranks = hash };
+
+	if (shrinks->first.times == 0)
+		shrinks->first = fresh;
+	if (shrinks->first.ranks == hash)
+		return &shrinks->first;
+	for (size_t i = 0; i < shrinks->others.n; i++)
+		if (shrinks->others.at[i].ranks == hash)
+			return &shrinks->others.at[i];
+	return tti_vec_push(&shrinks->others, fresh) ? &shrinks->others.at[shrinks->others.n - 1]
+						     : NULL;
+}
+
+/* A rank without memory can still decline, and is in step afterwards, unless it is the first time for
+ * these ranks and not the first of all. Excluded ranks are not told, as they do not wait. */
+static tutti_status await_rest(struct tti_comm *parent, const int *exclude, int n, uint64_t *k,
+			       struct tti_rendezvous *out)
 {
 	struct tti_rendezvous awaited = { .parent = parent, .n = parent->n };
+	struct tti_shrink_count *count;
 	uint64_t hash = 0;
 
 	for (int rank = 0; rank < parent->n; rank++) {
@@ -196,8 +214,11 @@ static struct tti_rendezvous await_rest(struct tti_comm *parent, uint64_t k, con
 		awaited.rank += rank < parent->rank;
 		hash = tti_hash_combine(hash, (uint64_t)rank);
 	}
-	awaited.context = context_of(parent, TUTTI_SHRINK_DEFAULT, k, hash);
-	return awaited;
+	count = find_count(&parent->shrinks, hash);
+	*k = count ? count->times++ : 0;
+	awaited.context = context_of(parent, TUTTI_SHRINK_DEFAULT, *k, hash);
+	*out = awaited;
+	return count ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "a list of ranks: out of memory");
 }
 
 /* A lost parent is fine, but its init must have succeeded. */
@@ -233,22 +254,26 @@ static tutti_status shrink(tutti_comm_t handle, struct tti_comm *parent, const i
 {
 	const bool agrees = flags & TUTTI_SHRINK_FAILED;
 	struct tti_rendezvous awaited = { 0 };
-	struct shrink *made;
+	struct shrink *made = NULL;
+	tutti_status st = TUTTI_OK;
 	tutti_config config;
 	uint64_t k;
-	tutti_status st;
 
 	TTI_TRY(check_parent(parent, flags));
 	TTI_TRY(check_excluded(parent, exclude, nexclude));
 	config = tti_child_config(parent, given);
 	/* Count before anything can fail on this rank alone, so that the next one is in step. */
-	k = agrees ? parent->nagreement_calls++ : parent->nshrinks++;
-	if (!agrees)
-		awaited = await_rest(parent, k, exclude, nexclude);
-	made = make_room(parent);
+	if (agrees)
+		k = parent->nagreement_calls++;
+	else
+		st = await_rest(parent, exclude, nexclude, &k, &awaited);
+	if (st == TUTTI_OK)
+		made = make_room(parent);
 	/* Until it is made. */
-	st = made ? tti_handle_enter(handle, &parent)
-		  : tti_fail(TUTTI_ENOMEM, "what is left of %d ranks: out of memory", parent->n);
+	if (st == TUTTI_OK)
+		st = made ? tti_handle_enter(handle, &parent)
+			  : tti_fail(TUTTI_ENOMEM, "what is left of %d ranks: out of memory",
+				     parent->n);
 	if (st != TUTTI_OK) {
 		tti_child_decline(&awaited);
 		if (made)
