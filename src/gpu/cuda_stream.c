@@ -181,6 +181,19 @@ tutti_status tti_gpu_copy(struct tti_gpu *gpu, uint64_t to, uint64_t from, size_
 	return TUTTI_OK;
 }
 
+tutti_status tti_gpu_word_await(struct tti_gpu *gpu, uint64_t word, uint32_t at_least, void *stream)
+{
+	struct tti_gpu_scope scope;
+	int rc;
+
+	TTI_TRY(tti_gpu_enter(gpu, false, &scope));
+	rc = gpu->driver->call.wait_value(stream, word, at_least, TTI_CUDA_WAIT_AT_LEAST);
+	tti_gpu_leave(gpu, &scope);
+	if (rc)
+		return tti_gpu_fail(gpu, rc, "cuStreamWaitValue32", "a stream waits for a word");
+	return TUTTI_OK;
+}
+
 tutti_status tti_gpu_call(struct tti_gpu *gpu, void (*run)(void *arg), void *arg, void *stream)
 {
 	struct tti_gpu_scope scope;

@@ -38,6 +38,10 @@ TUTTI_CHECKED tutti_status tti_gpu_event_await(struct tti_gpu *gpu, void *event,
 /* By the copy engines; each is memory of a device, of any in reach, or of the host. */
 TUTTI_CHECKED tutti_status tti_gpu_copy(struct tti_gpu *gpu, uint64_t to, uint64_t from,
 					size_t nbytes, void *stream);
+/* Work that comes into the stream later waits until a word of pinned memory, as kernels reach it, is at_least,
+ * counted in a circle. */
+TUTTI_CHECKED tutti_status tti_gpu_word_await(struct tti_gpu *gpu, uint64_t word, uint32_t at_least,
+					      void *stream);
 /* Call `run` on a thread of the driver. It may not call CUDA, and is not called if the device has
  * failed. */
 TUTTI_CHECKED tutti_status tti_gpu_call(struct tti_gpu *gpu, void (*run)(void *arg), void *arg,

@@ -139,21 +139,6 @@ void tti_gpu_turns_close(struct tti_gpu_turns *turns)
 
 /* -- One turn ----------------------------------------------------------------------------- */
 
-static tutti_status hold(struct tti_gpu_turns *turns)
-{
-	struct tti_gpu *gpu = turns->gpu;
-	struct tti_gpu_scope scope;
-	int rc;
-
-	TTI_TRY(tti_gpu_enter(gpu, false, &scope));
-	rc = gpu->driver->call.wait_value(turns->stream, turns->word_at, turns->nadded + 1,
-					  TTI_CUDA_WAIT_AT_LEAST);
-	tti_gpu_leave(gpu, &scope);
-	if (rc)
-		return tti_gpu_fail(gpu, rc, "cuStreamWaitValue32", "a stream waits for the host");
-	return TUTTI_OK;
-}
-
 static tutti_status check_capture(const struct tti_gpu_turns *turns)
 {
 	struct tti_gpu_capture capture;
@@ -176,7 +161,8 @@ tutti_status tti_gpu_turn_add(struct tti_gpu_turns *turns, void **out)
 	TTI_TRY(tti_gpu_event_create(turns->gpu, &event));
 	st = tti_gpu_event_record(turns->gpu, event, turns->stream);
 	if (st == TUTTI_OK)
-		st = hold(turns);
+		st = tti_gpu_word_await(turns->gpu, turns->word_at, turns->nadded + 1,
+					turns->stream);
 	if (st != TUTTI_OK) {
 		tti_gpu_event_destroy(turns->gpu, event);
 		return st;

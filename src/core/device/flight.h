@@ -120,11 +120,10 @@ struct tti_flight {
 struct tti_flights {
 	struct tti_flight *free;
 	uint64_t number;
-	struct tti_device_room *words; /* the kernel writes the number of its flight there */
+	struct tti_device_room *words; /* the kernel writes number << 8 | result there, 8 bytes */
 	void *stream;                  /* of calls on no stream; NULL: not yet */
-	/* The last launch in a stream of the program: the next one comes after it. An event of it
-	 * is recorded once there is more than one stream. */
-	void *last, *event; /* event NULL: there is one */
+	/* The last launch in a stream of the program: the next one comes after it. */
+	void *last;
 	uint64_t last_number;
 	bool has_last;
 	void *checked; /* the last stream of the program that is of this GPU */

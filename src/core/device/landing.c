@@ -494,7 +494,6 @@ void tti_flights_close(struct tti_comm *comm)
 	free_all(flights->free);
 	flights->free = NULL;
 	tti_gpu_stream_destroy(comm->device->gpu, flights->stream);
-	tti_gpu_event_destroy(comm->device->gpu, flights->event);
 	tti_gpu_event_destroy(comm->device->gpu, flights->captured_event);
 }
 

@@ -13,8 +13,10 @@
  *
  * The kernels of one communicator run one after the other, whatever their streams: lanes and scratch
  * are theirs in turn. In one stream that is so by itself; a stream that is not the one of the launch
- * before waits for an event. In a capture an event of another capture, or of none, may not be waited
- * for, so there only launches of the same capture are ordered. */
+ * before waits for the word that its kernel writes at its end. That stream itself is not touched: it may be
+ * gone, or captured by now, and what others have put into it since may wait for this launch. In a
+ * capture a word of a launch would be waited for at each repetition, so there only launches of the same
+ * capture are ordered, by an event. */
 
 /* Launches of several communicators at a time. */
 struct batch {
@@ -63,7 +65,7 @@ static void connect(struct tti_job *const *jobs, const struct tti_args *const *a
 
 /* -- The order of launches ---------------------------------------------------------------- */
 
-/* Whether the launch before has ended: then nothing waits for it, and its stream may be gone. */
+/* Whether the launch before has ended: then nothing waits for it. */
 static bool is_idle(const struct tti_flights *flights)
 {
 	return !flights->has_last || tti_flights_ended(flights) >= flights->last_number;
@@ -80,12 +82,8 @@ static tutti_status come_after(struct tti_flights *flights, struct tti_gpu *gpu,
 	}
 	if (flights->last == stream || is_idle(flights))
 		return TUTTI_OK;
-	/* Until now nobody asked: what others have put into that stream since is waited for, too. */
-	if (!flights->event) {
-		TTI_TRY(tti_gpu_event_create(gpu, &flights->event));
-		TTI_TRY(tti_gpu_event_record(gpu, flights->event, flights->last));
-	}
-	return tti_gpu_event_await(gpu, flights->event, stream);
+	return tti_gpu_word_await(gpu, flights->words->host_at,
+				  (uint32_t)(flights->last_number << 8), stream);
 }
 
 /* What is launched next in another stream comes after this. */
@@ -99,8 +97,7 @@ static tutti_status note_last(struct tti_flight *flight, const struct tti_gpu_ca
 		flights->has_last = true;
 		flights->last = stream;
 		flights->last_number = flight->number;
-		return flights->event ? tti_gpu_event_record(device->gpu, flights->event, stream)
-				      : TUTTI_OK;
+		return TUTTI_OK;
 	}
 	flights->capture = capture->id;
 	flights->captured_last = stream;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What captured calls hold: it is given back when their graph is gone, and a graph that outlives its
- * communicator, or runs when that ends, does no harm. */
+ * communicator, or runs when that ends, does no harm. And calls in several streams, of which one is captured
+ * meanwhile, or has other work behind its call, or is gone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include "core/device/flight.h"
 #include "gpu.h"
+#include "gpu/cuda_stream.h"
 #include "ranks.h"
 #include "support/world.h"
 
@@ -248,6 +250,91 @@ static void an_abort_ends_graphs(void **state)
 	close_pair(&pair);
 }
 
+/* Rank 0 has a call in its stream, which waits for rank 1. `meanwhile` comes to that stream, and then the next
+ * call goes into another one. */
+static void change_streams(void (*meanwhile)(struct pair *pair), void (*then)(struct pair *pair))
+{
+	struct gpu_stream second;
+	struct pair pair = { 0 };
+
+	open_pair(&pair);
+	first_call(&pair);
+	gpu_stream_open(&second, &pair.buffer[0]);
+	call(&pair, 0);
+	meanwhile(&pair);
+	assert_int_equal(tutti_all_reduce(pair.buffer[0].memory, pair.buffer[0].memory, COUNT,
+					  TUTTI_UINT32, TUTTI_SUM, pair.comm[0], second.tutti),
+			 TUTTI_OK);
+	call(&pair, 1);
+	assert_int_equal(tutti_all_reduce(pair.buffer[1].memory, pair.buffer[1].memory, COUNT,
+					  TUTTI_UINT32, TUTTI_SUM, pair.comm[1],
+					  pair.stream[1].tutti),
+			 TUTTI_OK);
+	gpu_stream_wait(&second);
+	gpu_stream_wait(&pair.stream[1]);
+	then(&pair);
+	for (int i = 0; i < N; i++)
+		assert_true(is_times(&pair.buffer[i], 4));
+	assert_int_equal(gpu_stream_close(&second), TUTTI_OK);
+	close_pair(&pair);
+	ranks_assert_nothing_held();
+}
+
+static void begin_capture(struct pair *pair)
+{
+	gpu_capture_begin(&pair->stream[0]);
+}
+
+static void end_capture(struct pair *pair)
+{
+	gpu_graph_free(gpu_capture_end(&pair->stream[0]), &pair->stream[0]);
+}
+
+static void a_capture_may_begin_behind_a_call(void **state)
+{
+	(void)state;
+	change_streams(begin_capture, end_capture);
+}
+
+static _Atomic bool is_open;
+
+static void hold_up(struct pair *pair)
+{
+	gpu_stream_hold(&pair->stream[0], &is_open);
+}
+
+static void let_go(struct pair *pair)
+{
+	(void)pair;
+	atomic_store(&is_open, true);
+}
+
+/* The next call does not wait for it. */
+static void other_work_may_be_behind_a_call(void **state)
+{
+	(void)state;
+	atomic_store(&is_open, false);
+	change_streams(hold_up, let_go);
+}
+
+/* CUDA ends its work first. */
+static void destroy_stream(struct pair *pair)
+{
+	tti_gpu_stream_destroy(pair->stream[0].gpu, pair->stream[0].cuda);
+}
+
+static void make_stream(struct pair *pair)
+{
+	assert_int_equal(tti_gpu_stream_create(pair->stream[0].gpu, false, &pair->stream[0].cuda),
+			 TUTTI_OK);
+}
+
+static void a_stream_may_be_gone_before_its_call_is_over(void **state)
+{
+	(void)state;
+	change_streams(destroy_stream, make_stream);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +342,9 @@ int main(void)
 		cmocka_unit_test(a_graph_may_outlive_its_communicator),
 		cmocka_unit_test(the_end_of_a_communicator_waits_for_graphs),
 		cmocka_unit_test(an_abort_ends_graphs),
+		cmocka_unit_test(a_capture_may_begin_behind_a_call),
+		cmocka_unit_test(other_work_may_be_behind_a_call),
+		cmocka_unit_test(a_stream_may_be_gone_before_its_call_is_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
