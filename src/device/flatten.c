@@ -16,8 +16,7 @@ struct flattening {
 	const struct tti_compiled *from;
 	struct tti_dev_program to;
 	int32_t *number; /* [nopers]: of the operation that an operation becomes part of */
-	int32_t *
-		sender; /* [nchunks]: 1 + the first operation that sends the chunk's input; 0: none */
+	int32_t *sender; /* [nchunks]: 1 + the operation that sends its input; 0: none */
 	uint8_t *copies; /* [nopers]: it sends an input, which is copied to the output as well */
 	uint8_t *live;   /* [nchunks]: places, as bits, whose value is read later on */
 	size_t nbytes;
@@ -48,7 +47,8 @@ static bool is_copy(const struct tti_operation *op)
 	       op->nin + op->nout + op->nget + op->nput == 0;
 }
 
-/* The operation that sends what operation `index` copies, and so may copy it in the same pass; -1. */
+/* The operation that sends what operation `index` copies, and so may copy it in the same pass; -1. A
+ * program that has messages copies only chunks that have had no value but their input (coll/compile). */
 static int32_t sender_of(struct flattening *f, int32_t index)
 {
 	const struct tti_operation *op = &f->from->oper[index];
