@@ -199,6 +199,20 @@ static size_t count_wrong(struct play *play, int at)
 	return wrong;
 }
 
+/* A hop reads each byte once at the sender and once at the receiver, and writes it as often; what a rank
+ * has for itself it reads and writes once. */
+static uint64_t bytes_moved(const struct play *play)
+{
+	uint64_t nbytes = 0;
+
+	for (int32_t i = 0; i < play->ntransfers; i++) {
+		const struct transfer *t = &play->transfer[i];
+
+		nbytes += t->nbytes * (t->from == t->to ? 1 : t->via < 0 ? 2 : 4);
+	}
+	return nbytes;
+}
+
 static void draw_bed(struct play *play, struct device_config *out)
 {
 	static const uint32_t slots[] = { 1, 2, 8 };
@@ -241,6 +255,8 @@ static void try(uint64_t seed)
 		device_bed_print(&play->bed, stderr);
 		fail();
 	}
+	assert_int_equal(play->bed.traffic.read, bytes_moved(play));
+	assert_int_equal(play->bed.traffic.written, bytes_moved(play));
 	for (int at = 0; at < play->n; at++)
 		tti_compiled_release(&play->rank[at].prog);
 	device_bed_release(&play->bed);

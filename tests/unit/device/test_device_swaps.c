@@ -46,6 +46,7 @@ struct part {
 
 struct list {
 	int nmessages;
+	uint64_t nbytes; /* that all ranks read, and write */
 	struct message message[MESSAGES];
 	struct part part[RANKS];
 };
@@ -162,10 +163,14 @@ static void make_list(struct play *play, int at)
 		struct message *message = &list->message[i];
 
 		draw_message(play, message);
-		if (message->from == message->to && draw(play, 2))
+		if (message->from == message->to && draw(play, 2)) {
+			list->nbytes += message->nbytes;
 			add_copy(list, message);
-		else
+		} else {
+			/* At either end of each way. */
+			list->nbytes += message->nbytes * (message->swaps ? 4 : 2);
 			add_message(list, message);
+		}
 	}
 	for (int rank = 0; rank < play->n; rank++)
 		make_part(play, &list->part[rank], rank, &play->call[at * play->n + rank]);
@@ -210,10 +215,14 @@ static void swaps_come_out_right(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= plays; seed++) {
+		uint64_t nbytes = 0;
 		bool right;
 
 		set_up(&play, seed);
 		right = device_run(&play.bed, play.call, LISTS) == DEVICE_DONE;
+		for (int at = 0; at < LISTS; at++)
+			nbytes += play.list[at].nbytes;
+		right &= play.bed.traffic.read == nbytes && play.bed.traffic.written == nbytes;
 		for (int at = 0; at < LISTS && right; at++)
 			for (int i = 0; i < play.list[at].nmessages; i++)
 				right &= is_right(&play, &play.list[at].message[i]);
