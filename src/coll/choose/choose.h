@@ -22,6 +22,7 @@ struct tti_choice_input {
 	size_t nbytes;        /* of the whole vector: all_gather, gather: received; else sent */
 	int nhosts;           /* 1: all ranks share memory                                      */
 	int oversubscribed;   /* some host has more ranks than cores                            */
+	bool in_order;        /* some rank has a GPU, whose kernels do step after step          */
 	enum tti_order order; /* that must be kept                                           */
 	/* How all ranks reach each other's buffers: memory programs are for MAPPED and COPIED
 	 * alone. figures: the time that the kernel takes to copy on this machine; NULL: not

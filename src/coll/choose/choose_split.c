@@ -68,7 +68,9 @@ static size_t choose_slice(const struct tti_choice_input *input, const struct tt
 }
 
 /* Rings between hosts: what a round carries in several parts, so many that the wires are
- * busy while one is worked on, and none so small that the cost of a message shows. */
+ * busy while one is worked on, and none so small that the cost of a message shows. A kernel does
+ * step after step, so no part would be on its way while it waits for another one; and what it
+ * receives would no longer be sent on in the same pass. */
 static int choose_parts(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			int stripes)
 {
@@ -84,7 +86,7 @@ static int choose_parts(const struct tti_choice_input *input, const struct tti_a
 		input->coll == TUTTI_ALL_GATHER && input->n == 2 ? TTI_LINK_LEAST : SLICE_LEAST;
 	size_t parts = 1;
 
-	if (input->nhosts < 2 || !(algo->traits & TTI_TRAIT_RING))
+	if (input->nhosts < 2 || input->in_order || !(algo->traits & TTI_TRAIT_RING))
 		return 1;
 	while (parts * chunks < TTI_RING_PARTS && round / (2 * parts * chunks) >= least)
 		parts *= 2;

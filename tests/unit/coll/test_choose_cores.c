@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is taken on one host where ranks have cores of their own, and where they share them. */
+/* What is taken on one host where ranks have cores of their own, and where they share them; and where
+ * kernels of GPUs run calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include "coll/choose/choose.h"
 
 #define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
 
 /* Short calls of many ranks that have cores of their own save messages; where ranks share cores they save
  * changes of process. */
@@ -51,10 +53,34 @@ static void own_cores_choose_trees(void **state)
 	}
 }
 
+/* A kernel does nothing else while it waits for a part. */
+static void kernels_have_rounds_of_one_part(void **state)
+{
+	static const tutti_collective colls[] = { TUTTI_ALL_REDUCE, TUTTI_ALL_GATHER,
+						  TUTTI_REDUCE_SCATTER };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct tti_choice_input input = { .coll = colls[i],
+						  .n = 4,
+						  .nbytes = 64 * MIB,
+						  .nhosts = 4,
+						  .slot_bytes = 256 * KIB };
+		struct tti_choice out;
+
+		assert_int_equal(tti_choose(&input, "ring", 0, &out), TUTTI_OK);
+		assert_int_equal(out.split.parts, 8);
+		input.in_order = true;
+		assert_int_equal(tti_choose(&input, "ring", 0, &out), TUTTI_OK);
+		assert_int_equal(out.split.parts, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(own_cores_choose_trees),
+		cmocka_unit_test(kernels_have_rounds_of_one_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
