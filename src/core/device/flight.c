@@ -8,6 +8,7 @@
 
 #include "core/call/args.h"
 #include "core/comm.h"
+#include "core/device/circle.h"
 #include "device/flatten.h"
 #include "gpu/cuda_memory.h"
 #include "util/clock.h"
@@ -110,6 +111,8 @@ static void look(struct tti_flight *flight, struct tti_job *job, bool has_ended)
 		return;
 	if (flight->examined_ns)
 		job->status = tti_gpu_health(flight->comm->device->gpu);
+	if (job->status >= 0 && job->waits_since_ns && now - job->waits_since_ns >= EXAMINE_NS)
+		job->status = tti_circle_check(flight);
 	job->status = job->status == TUTTI_OK ? TUTTI_AGAIN : job->status;
 	flight->examined_ns = now;
 }

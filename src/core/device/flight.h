@@ -95,6 +95,8 @@ struct tti_flight {
 	int npeers;
 	int type;         /* of the kernel; -1: nothing is reduced */
 	uint64_t number;  /* that the kernel writes at its end */
+	void *stream;     /* in which it is launched, and */
+	uint64_t launch;  /* which launch of the process that is, from 1 */
 	bool is_launched; /* so the kernel ends, or the device has failed */
 	bool is_captured;
 	bool has_messages; /* for the proxy */
@@ -136,6 +138,7 @@ struct tti_flights {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	struct tti_landing *first, **end;
+	struct tti_flight *now; /* that the thread waits for; NULL: none */
 	uint64_t nbegun;
 	int nlandings;           /* of the list, and the one that the thread is at */
 	struct tti_flight *over; /* ended, for the thread that makes calls */
@@ -145,6 +148,10 @@ struct tti_flights {
 	_Atomic int ncaptured;     /* flights that graphs have; any thread reads it */
 	pthread_t thread;
 	bool has_thread;
+
+	/* Of circle.c. */
+	struct tti_comm *of;
+	struct tti_flights *next;
 };
 
 /* Start `executable` on the rank's device; arguments as of tti_job_program(). `args`: type and

@@ -4,6 +4,7 @@
 #include "core/call/call.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/circle.h"
 #include "core/device/flight.h"
 #include "core/device/lend.h"
 #include "core/device/open.h"
@@ -199,6 +200,7 @@ static void give_back(struct tti_flights *flights, struct tti_flight *flight)
 	pthread_mutex_lock(&flights->lock);
 	flight->next = flights->over;
 	flights->over = flight;
+	flights->now = NULL;
 	pthread_mutex_unlock(&flights->lock);
 }
 
@@ -335,6 +337,8 @@ static struct tti_landing *take_next(struct tti_flights *flights)
 	*at = landing->next;
 	if (!landing->next)
 		flights->end = at;
+	if (landing->kind == TTI_LANDING_ONCE)
+		flights->now = landing->flight;
 	return landing;
 }
 
@@ -441,6 +445,8 @@ tutti_status tti_flights_prepare(struct tti_comm *comm)
 		return TUTTI_OK;
 	st = tti_thread_start(&flights->thread, "tutti-device", run, comm);
 	flights->has_thread = st == TUTTI_OK;
+	if (st == TUTTI_OK)
+		tti_circle_join(comm);
 	return st;
 }
 
@@ -483,6 +489,7 @@ void tti_flights_close(struct tti_comm *comm)
 
 	if (!flights)
 		return;
+	tti_circle_leave(comm);
 	pthread_mutex_lock(&flights->lock);
 	flights->is_closing = true;
 	pthread_cond_broadcast(&flights->news);

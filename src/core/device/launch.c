@@ -18,6 +18,9 @@
  * capture a word of a launch would be waited for at each repetition, so there only launches of the same
  * capture are ordered, by an event. */
 
+/* Launches of the process, which tell those of one launch from others of its stream. */
+static _Atomic uint64_t launches;
+
 /* Launches of several communicators at a time. */
 struct batch {
 	const struct tti_flight_stream *stream; /* NULL: the library's */
@@ -201,6 +204,7 @@ static tutti_status launch_all(struct batch *batch, int n)
 	struct tti_flight *first = tti_flight_of(batch->job[0]);
 	struct tti_device *device = device_of(first);
 	struct tti_gpu_capture capture;
+	uint64_t launch;
 	void *stream;
 
 	batch->launch.ncalls = (uint32_t)n;
@@ -219,8 +223,14 @@ static tutti_status launch_all(struct batch *batch, int n)
 	}
 	TTI_TRY(tti_kernels_launch(device->kernels, device->gpu, first->type, &batch->launch,
 				   device->nthreads, stream));
-	for (int i = 0; i < n; i++)
-		tti_flight_of(batch->job[i])->is_launched = true;
+	launch = atomic_fetch_add(&launches, 1) + 1;
+	for (int i = 0; i < n; i++) {
+		struct tti_flight *flight = tti_flight_of(batch->job[i]);
+
+		flight->is_launched = true;
+		flight->stream = stream;
+		flight->launch = launch;
+	}
 	for (int i = 0; given && i < n; i++)
 		TTI_TRY(note_last(tti_flight_of(batch->job[i]), &capture, stream));
 	return TUTTI_OK;
