@@ -62,8 +62,10 @@ TUTTI_CHECKED tutti_status tti_gpu_enter(const struct tti_gpu *gpu, bool is_rela
 					 struct tti_gpu_scope *out);
 void tti_gpu_leave(const struct tti_gpu *gpu, const struct tti_gpu_scope *scope);
 
-/* Nobody else of the process has the device open any more: free pinned memory that was set aside. */
+/* Nobody else of the process has the device open any more: free what was set aside. */
 void tti_gpu_spares_free(struct tti_gpu *gpu);
+/* Memory of its own, in its context: what was set aside, or cuMemAlloc(), whose error it gives. */
+int tti_gpu_take(const struct tti_gpu *gpu, size_t nbytes, uint64_t *out);
 
 /* For what releases: an error of something before is told by whatever call comes next, which has
  * done nothing then. So a call that failed is made once more, and the second error is logged. */

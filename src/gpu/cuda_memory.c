@@ -9,6 +9,82 @@
 
 /* -- Memory of the process alone --------------------------------------------------- */
 
+/* What was set aside. */
+struct spare {
+	struct spare *next;
+	const struct tti_gpu_driver *driver;
+	int ordinal;
+	bool is_pinned;
+	uint64_t at; /* of pinned memory: as the host reaches it */
+	size_t nbytes;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct spare *first;
+} spares = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* The first of the device's, of that many bytes, or, if that is 0, of any; 0: there is none. */
+static uint64_t take_spare(const struct tti_gpu *gpu, bool is_pinned, size_t nbytes)
+{
+	struct spare **at = &spares.first, *spare;
+	uint64_t found;
+
+	pthread_mutex_lock(&spares.lock);
+	while (*at && ((*at)->driver != gpu->driver || (*at)->ordinal != gpu->facts.ordinal ||
+		       (*at)->is_pinned != is_pinned || (nbytes && (*at)->nbytes != nbytes)))
+		at = &(*at)->next;
+	spare = *at;
+	if (spare)
+		*at = spare->next;
+	pthread_mutex_unlock(&spares.lock);
+	found = spare ? spare->at : 0;
+	tti_free(spare);
+	return found;
+}
+
+/* False: out of memory. */
+static bool add_spare(const struct tti_gpu *gpu, bool is_pinned, uint64_t at, size_t nbytes)
+{
+	struct spare *spare = tti_alloc(sizeof(*spare));
+
+	if (!spare)
+		return false;
+	*spare = (struct spare){ .driver = gpu->driver,
+				 .ordinal = gpu->facts.ordinal,
+				 .is_pinned = is_pinned,
+				 .at = at,
+				 .nbytes = nbytes };
+	pthread_mutex_lock(&spares.lock);
+	spare->next = spares.first;
+	spares.first = spare;
+	pthread_mutex_unlock(&spares.lock);
+	return true;
+}
+
+void tti_gpu_spares_free(struct tti_gpu *gpu)
+{
+	uint64_t at;
+
+	while ((at = take_spare(gpu, false, 0)))
+		tti_gpu_free(gpu, at);
+	while ((at = take_spare(gpu, true, 0)))
+		tti_gpu_pinned_free(gpu, (void *)(uintptr_t)at);
+}
+
+int tti_gpu_take(const struct tti_gpu *gpu, size_t nbytes, uint64_t *out)
+{
+	int rc = TTI_CUDA_SUCCESS;
+
+	*out = take_spare(gpu, false, nbytes);
+	if (!*out) {
+		rc = gpu->driver->call.alloc(out, nbytes);
+		if (!rc)
+			tti_gpu_count(&tti_gpu_counts.memories, 1);
+	}
+	return rc;
+}
+
 tutti_status tti_gpu_alloc(struct tti_gpu *gpu, size_t nbytes, uint64_t *out)
 {
 	struct tti_gpu_scope scope;
@@ -16,11 +92,10 @@ tutti_status tti_gpu_alloc(struct tti_gpu *gpu, size_t nbytes, uint64_t *out)
 
 	*out = 0;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = gpu->driver->call.alloc(out, nbytes);
+	rc = tti_gpu_take(gpu, nbytes, out);
 	tti_gpu_leave(gpu, &scope);
 	if (rc)
 		return tti_gpu_fail(gpu, rc, "cuMemAlloc", "%zu bytes of its memory", nbytes);
-	tti_gpu_count(&tti_gpu_counts.memories, 1);
 	return TUTTI_OK;
 }
 
@@ -37,67 +112,21 @@ void tti_gpu_free(struct tti_gpu *gpu, uint64_t at)
 	tti_gpu_leave(gpu, &scope);
 }
 
+void tti_gpu_set_aside(struct tti_gpu *gpu, uint64_t at, size_t nbytes)
+{
+	if (at && !add_spare(gpu, false, at, nbytes))
+		tti_gpu_free(gpu, at);
+}
+
 static void free_host(const struct tti_gpu *gpu, void *host)
 {
 	tti_gpu_give_back(gpu, gpu->driver->call.host_free, host, "cuMemFreeHost");
 }
 
-/* Pinned memory that was set aside. */
-struct spare {
-	struct spare *next;
-	const struct tti_gpu_driver *driver;
-	int ordinal;
-	void *host;
-	size_t nbytes;
-};
-
-static struct {
-	pthread_mutex_t lock;
-	struct spare *first;
-} spares = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-/* The first of the device's, of that many bytes, or, if that is 0, of any; NULL: there is none. */
-static void *take_spare(const struct tti_gpu *gpu, size_t nbytes)
-{
-	struct spare **at = &spares.first, *spare;
-	void *host;
-
-	pthread_mutex_lock(&spares.lock);
-	while (*at && ((*at)->driver != gpu->driver || (*at)->ordinal != gpu->facts.ordinal ||
-		       (nbytes && (*at)->nbytes != nbytes)))
-		at = &(*at)->next;
-	spare = *at;
-	if (spare)
-		*at = spare->next;
-	pthread_mutex_unlock(&spares.lock);
-	host = spare ? spare->host : NULL;
-	tti_free(spare);
-	return host;
-}
-
-void tti_gpu_spares_free(struct tti_gpu *gpu)
-{
-	void *host;
-
-	while ((host = take_spare(gpu, 0)))
-		tti_gpu_pinned_free(gpu, host);
-}
-
 void tti_gpu_pinned_set_aside(struct tti_gpu *gpu, void *host, size_t nbytes)
 {
-	struct spare *spare = host ? tti_alloc(sizeof(*spare)) : NULL;
-
-	if (!spare) {
+	if (host && !add_spare(gpu, true, (uintptr_t)host, nbytes))
 		tti_gpu_pinned_free(gpu, host);
-		return;
-	}
-	*spare = (struct spare){
-		.driver = gpu->driver, .ordinal = gpu->facts.ordinal, .host = host, .nbytes = nbytes
-	};
-	pthread_mutex_lock(&spares.lock);
-	spare->next = spares.first;
-	spares.first = spare;
-	pthread_mutex_unlock(&spares.lock);
 }
 
 tutti_status tti_gpu_pinned_alloc(struct tti_gpu *gpu, size_t nbytes, void **host, uint64_t *at)
@@ -110,7 +139,7 @@ tutti_status tti_gpu_pinned_alloc(struct tti_gpu *gpu, size_t nbytes, void **hos
 	*host = NULL;
 	*at = 0;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	*host = take_spare(gpu, nbytes);
+	*host = (void *)(uintptr_t)take_spare(gpu, true, nbytes);
 	if (!*host) {
 		rc = call->host_alloc(host, nbytes, TTI_CUDA_HOST_PORTABLE | TTI_CUDA_HOST_MAPPED);
 		if (!rc)

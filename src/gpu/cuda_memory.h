@@ -18,15 +18,17 @@
 /* At least 256-byte aligned, not zeroed. */
 TUTTI_CHECKED tutti_status tti_gpu_alloc(struct tti_gpu *gpu, size_t nbytes, uint64_t *out);
 void tti_gpu_free(struct tti_gpu *gpu, uint64_t at); /* 0 is fine */
+/* Free it later, since that waits for all that the device does, and a kernel of a rank of this process
+ * may wait for one whose thread is here. The next allocation of its size gets it; the rest is freed when
+ * nobody has the device open any more. Nothing uses the memory now. 0 is fine. */
+void tti_gpu_set_aside(struct tti_gpu *gpu, uint64_t at, size_t nbytes);
 
 /* Pinned host memory, zeroed: at *host for the host and at *at for kernels of this and any other
  * device of the process. */
 TUTTI_CHECKED tutti_status tti_gpu_pinned_alloc(struct tti_gpu *gpu, size_t nbytes, void **host,
 						uint64_t *at);
 void tti_gpu_pinned_free(struct tti_gpu *gpu, void *host); /* NULL is fine */
-/* Free it later, since that waits for all that the device does, and a kernel of a rank of this process
- * may wait for one whose thread is here. The next allocation of its size gets it; the rest is freed when
- * nobody has the device open any more. Nothing uses the memory now. NULL is fine. */
+/* As tti_gpu_set_aside(); NULL is fine. */
 void tti_gpu_pinned_set_aside(struct tti_gpu *gpu, void *host, size_t nbytes);
 
 /* Pin memory that there is, in whole pages; the pages may not be pinned already. */
@@ -65,6 +67,7 @@ struct tti_gpu_memory {
 	enum tti_gpu_share share;
 	bool is_local; /* imported, of this process */
 	bool is_far;   /* imported, of another host of the NVLink domain */
+	bool is_kept; /* to be set for own memory: tti_gpu_memory_free() waits for nothing (tti_gpu_set_aside()) */
 };
 
 /* Memory of so many bytes at least, zeroed. */

@@ -49,11 +49,6 @@ static void drop_opened(const struct tti_gpu *gpu, uint64_t at)
 	tti_gpu_give_back_at(gpu, gpu->driver->call.ipc_close, at, "cuIpcCloseMemHandle");
 }
 
-static void drop_allocated(const struct tti_gpu *gpu, uint64_t at)
-{
-	tti_gpu_give_back_at(gpu, gpu->driver->call.free, at, "cuMemFree");
-}
-
 void tti_gpu_shared_drop_fd(struct tti_gpu_shared *memory)
 {
 	struct tti_gpu_wire wire;
@@ -78,8 +73,10 @@ static void drop(struct tti_gpu_shared *memory)
 			drop_map(gpu, memory->base.at, memory->base.nbytes);
 		break;
 	case TTI_GPU_ALLOCATED:
-		if (memory->base.at)
-			drop_allocated(gpu, memory->base.at);
+		if (memory->base.is_kept)
+			tti_gpu_set_aside(memory->gpu, memory->base.at, memory->base.nbytes);
+		else
+			tti_gpu_free(memory->gpu, memory->base.at);
 		break;
 	case TTI_GPU_OPENED:
 		if (memory->base.at)
@@ -262,7 +259,7 @@ static int allocate(struct tti_gpu_shared *memory, size_t nbytes, const char **f
 	memory->origin = TTI_GPU_ALLOCATED;
 	memory->base.share = TTI_GPU_BY_IPC;
 	memory->base.nbytes = round_up(nbytes, IPC_GRAIN);
-	return memory->gpu->driver->call.alloc(&memory->base.at, memory->base.nbytes);
+	return tti_gpu_take(memory->gpu, memory->base.nbytes, &memory->base.at);
 }
 
 static int create_or_allocate(struct tti_gpu_shared *memory, size_t nbytes, const char **function)

@@ -149,6 +149,7 @@ static tutti_status lend(struct tti_device *device, int peer, struct card *card)
 	const size_t nbytes = memory_bytes(device);
 
 	TTI_TRY(tti_gpu_memory_create(device->gpu, nbytes, &to->own));
+	to->own->is_kept = true;
 	/* In the pieces in which the GPU gives it. */
 	TTI_TRY(tti_device_count_memory(device, to->own->nbytes));
 	TTI_TRY(tti_gpu_memory_export(to->own, &card->name));
@@ -456,7 +457,6 @@ void tti_device_free_lanes(struct tti_device *device)
 						       .identity = to->identity });
 		else
 			tti_gpu_memory_free(to->own);
-		tti_gpu_pinned_free(device->gpu, to->pinned);
 		tti_free(to->out);
 		to->theirs = to->own = NULL;
 		to->pinned = NULL;

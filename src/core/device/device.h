@@ -135,6 +135,13 @@ struct tti_device_peer {
 	struct tti_gpu_memory *own, *theirs;
 };
 
+/* One of them. */
+struct tti_device_piece {
+	uint64_t at;
+	void *host;
+	size_t nbytes;
+};
+
 struct tti_device {
 	int ordinal, rank, n;
 	struct tti_gpu *gpu;         /* src/gpu/cuda.h */
@@ -161,10 +168,11 @@ struct tti_device {
 	TTI_VEC(struct tti_device_program *) programs;
 	TTI_VEC(struct tti_device_room *) rooms; /* all that there are */
 	struct tti_device_room *free_rooms;
-	/* Nothing of it is freed before the end: that would wait for all kernels of the GPU, and those of
-	 * ranks that share it may wait for this one. */
-	TTI_VEC(uint64_t) tables;  /* that nothing lent has now, under the lock of lend.c */
-	TTI_VEC(uint64_t) scratch; /* the last is in use */
+	/* All that was allocated. It stays until the end, and is not freed then, but set aside: to free it
+	 * would wait for all kernels of the GPU, and those of ranks that share it may wait for this one. */
+	TTI_VEC(struct tti_device_piece) pieces;
+	TTI_VEC(uint64_t) tables; /* that nothing lent has now, under the lock of lend.c */
+	uint64_t scratch_at;
 	size_t scratch_bytes;
 
 	struct tti_device *next_buried; /* open.c */

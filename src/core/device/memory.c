@@ -119,6 +119,18 @@ void tti_device_forget(struct tti_device *device, const struct tti_executable *o
 	free_unused(device, program);
 }
 
+/* Sizes that are powers of two, so that others have a use for what is given back. */
+#define LEAST 4096
+
+static size_t round_up(size_t nbytes)
+{
+	size_t whole = LEAST;
+
+	while (whole < nbytes)
+		whole *= 2;
+	return whole;
+}
+
 /* -- Scratch ---------------------------------------------------------------------------------- */
 
 tutti_status tti_device_scratch(struct tti_device *device, size_t nbytes, uint64_t *out)
@@ -126,34 +138,16 @@ tutti_status tti_device_scratch(struct tti_device *device, size_t nbytes, uint64
 	uint64_t at;
 
 	if (nbytes > device->scratch_bytes) {
-		if (nbytes < 2 * device->scratch_bytes)
-			nbytes = 2 * device->scratch_bytes;
-		if (!tti_vec_grow(&device->scratch))
-			return tti_fail(TUTTI_ENOMEM, "scratch of rank %d: out of memory",
-					device->rank);
+		nbytes = round_up(nbytes);
 		TTI_TRY(tti_device_alloc(device, nbytes, &at));
-		device->scratch.at[device->scratch.n++] = at;
+		device->scratch_at = at;
 		device->scratch_bytes = nbytes;
 	}
-	*out = device->scratch.n ? device->scratch.at[device->scratch.n - 1] : 0;
+	*out = device->scratch_at;
 	return TUTTI_OK;
 }
 
 /* -- Rooms ------------------------------------------------------------------------------------- */
-
-/* Of sizes that are powers of two, so that a room is of use to others. */
-#define ROOM_LEAST 4096
-
-static void free_room(struct tti_device *device, struct tti_device_room *room)
-{
-	tti_gpu_free(device->gpu, room->at);
-	if (room->at)
-		device->device_bytes -= room->nbytes;
-	tti_gpu_pinned_free(device->gpu, room->host);
-	if (room->host)
-		device->pinned_bytes -= room->nbytes;
-	tti_free(room);
-}
 
 static struct tti_device_room *take_free(struct tti_device *device, size_t nbytes, bool with_host)
 {
@@ -182,11 +176,9 @@ static tutti_status make_room(struct tti_device *device, size_t nbytes, bool wit
 tutti_status tti_device_room_take(struct tti_device *device, size_t nbytes, bool with_host,
 				  struct tti_device_room **out)
 {
-	size_t whole = ROOM_LEAST;
+	const size_t whole = round_up(nbytes);
 	tutti_status st;
 
-	while (whole < nbytes)
-		whole *= 2;
 	*out = take_free(device, whole, with_host);
 	if (*out)
 		return TUTTI_OK;
@@ -219,13 +211,15 @@ void tti_device_free_memory(struct tti_device *device)
 	for (size_t i = 0; i < device->programs.n; i++)
 		free_program(device, device->programs.at[i]);
 	for (size_t i = 0; i < device->rooms.n; i++)
-		free_room(device, device->rooms.at[i]);
-	for (size_t i = 0; i < device->scratch.n; i++)
-		tti_gpu_free(device->gpu, device->scratch.at[i]);
+		tti_free(device->rooms.at[i]);
+	for (size_t i = 0; i < device->pieces.n; i++) {
+		const struct tti_device_piece *piece = &device->pieces.at[i];
+
+		tti_gpu_set_aside(device->gpu, piece->at, piece->nbytes);
+		tti_gpu_pinned_set_aside(device->gpu, piece->host, piece->nbytes);
+	}
 	tti_vec_release(&device->programs);
 	tti_vec_release(&device->rooms);
-	for (size_t i = 0; i < device->tables.n; i++)
-		tti_gpu_free(device->gpu, device->tables.at[i]);
+	tti_vec_release(&device->pieces);
 	tti_vec_release(&device->tables);
-	tti_vec_release(&device->scratch);
 }

@@ -62,10 +62,6 @@ static void release(struct tti_device *device)
 	tti_device_free_lanes(device);
 	tti_device_free_memory(device);
 	if (device->gpu) {
-		tti_gpu_free(device->gpu, device->lanes_at);
-		tti_gpu_free(device->gpu, device->told_at);
-		tti_gpu_free(device->gpu, device->state_at);
-		tti_gpu_pinned_free(device->gpu, device->control);
 		tti_gpu_stream_destroy(device->gpu, device->stream);
 		tti_gpu_close(device->gpu);
 	}
@@ -158,21 +154,36 @@ tutti_status tti_device_count_memory(struct tti_device *device, size_t nbytes)
 	return TUTTI_OK;
 }
 
+static tutti_status need_piece(struct tti_device *device)
+{
+	if (!tti_vec_grow(&device->pieces))
+		return tti_fail(TUTTI_ENOMEM, "memory of the GPU of rank %d: out of memory",
+				device->rank);
+	return TUTTI_OK;
+}
+
 tutti_status tti_device_alloc(struct tti_device *device, size_t nbytes, uint64_t *out)
 {
 	tutti_status st;
 
+	TTI_TRY(need_piece(device));
 	TTI_TRY(tti_device_count_memory(device, nbytes));
 	st = tti_gpu_alloc(device->gpu, nbytes, out);
 	if (st != TUTTI_OK)
 		device->device_bytes -= nbytes;
+	else
+		device->pieces.at[device->pieces.n++] =
+			(struct tti_device_piece){ .at = *out, .nbytes = nbytes };
 	return st;
 }
 
 tutti_status tti_device_alloc_pinned(struct tti_device *device, size_t nbytes, void **host,
 				     uint64_t *at)
 {
+	TTI_TRY(need_piece(device));
 	TTI_TRY(tti_gpu_pinned_alloc(device->gpu, nbytes, host, at));
+	device->pieces.at[device->pieces.n++] =
+		(struct tti_device_piece){ .host = *host, .nbytes = nbytes };
 	device->pinned_bytes += nbytes;
 	return TUTTI_OK;
 }
