@@ -427,7 +427,7 @@ static tutti_status make_somehow(const struct scene *s, tutti_op op)
 		return make_in_group(s, op);
 	if (call->manner == CALL_AS_PLAN && has_plan)
 		return make_as_plan(s, op);
-	return make(s, op, NULL);
+	return make(s, op, call->manner == CALL_QUEUED ? s->caller->stream : NULL);
 }
 
 static void make_room(struct caller *c, const struct call *call)
@@ -534,7 +534,8 @@ void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n,
 
 void call_print(const struct call *call, char *out, size_t size)
 {
-	static const char *const manners[] = { "", ", on a stream", ", in a group", ", as a plan" };
+	static const char *const manners[] = { "", ", on a stream", ", in a group", ", as a plan",
+					       ", queued" };
 	const struct operation *op = operation_of(call->coll);
 
 	snprintf(out, size, "%s(%zu x %s%s%s, root %d, spread %d)%s%s",

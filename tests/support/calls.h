@@ -23,8 +23,9 @@ enum call_spread {
 };
 #define CALL_SPREADS 6
 
-/* How the call is made. Persistent calls are started twice. */
-enum call_manner { CALL_PLAIN, CALL_ON_STREAM, CALL_IN_GROUP, CALL_AS_PLAN };
+/* How the call is made. Persistent calls are started twice. A call that is queued is on the caller's
+ * stream, NULL included, and not waited for: the caller is checked once it is done. */
+enum call_manner { CALL_PLAIN, CALL_ON_STREAM, CALL_IN_GROUP, CALL_AS_PLAN, CALL_QUEUED };
 
 struct call {
 	tutti_collective coll;
