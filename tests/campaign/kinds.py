@@ -134,20 +134,30 @@ def run_files(result, place, seed, seconds, rounds):
         result.fail("fuzzers", "scripts/fuzz", (out.stdout + out.stderr)[-2000:])
 
 
-def run_messages(result, place, seed, seconds, rounds):
-    command = [program(place, "campaign_messages"), str(seed), str(min(seconds, 1e9))]
+def run_rounds(result, place, command, seed, seconds, rounds, what):
+    """By a program that prints "round SEED ... COUNT OUTCOME" for each."""
+    command = command + [str(seed), str(min(seconds, 1e9))]
     out = subprocess.run(command + ([str(rounds)] if rounds else []), capture_output=True, text=True,
                          env=environment(place))
     count = 0
-    for text in re.findall(r"^round .*\n(?:# .*\n)*", out.stdout, re.M):
-        _, at, _, _, messages, outcome = text.split("\n")[0].split()
+    for text in re.findall(r"^round .*\n(?:#.*\n)*", out.stdout, re.M):
+        _, at, _, _, done, outcome = text.split("\n")[0].split()
         result.tried += 1
-        count += int(messages)
+        count += int(done)
         if outcome != "ok":
-            result.fail(outcome, repeat_of(result.kind, at), text)
+            result.fail(outcome, repeat_of(result.kind, at), text + out.stderr[-2000:])
     if out.returncode not in (0, 1):
         result.fail("driver", " ".join(command), out.stderr[-2000:])
-    result.notes.append(f"{count:,} messages.")
+    result.notes.append(f"{count:,} {what}.")
+
+
+def run_messages(result, place, seed, seconds, rounds):
+    run_rounds(result, place, [program(place, "campaign_messages")], seed, seconds, rounds, "messages")
+
+
+def run_programs(result, place, seed, seconds, rounds):
+    command = [program(place, "campaign_programs"), "devices" if result.kind == "devices" else "hosts"]
+    run_rounds(result, place, command, seed, seconds, rounds, "steps")
 
 
 def run_networks(result, place, seed, seconds, rounds):
@@ -205,6 +215,10 @@ KINDS = {
     "hostile": Kind(6, "a stranger's connection to a running job", ["net_stream"], run_hostile),
     "messages": Kind(4, "random messages of 2 threads a rank, beside collectives",
                      ["campaign_messages"], run_messages),
+    "devices": Kind(8, "a random program of calls by ranks with devices", ["campaign_programs"],
+                    run_programs),
+    "programs": Kind(4, "a random program of calls on memory of hosts", ["campaign_programs"],
+                     run_programs),
     "calls": Kind(6, "a drawn call, every byte compared", ["world_matrix"], run_calls),
     "soak": Kind(6, "all that there is, made, used and destroyed", ["campaign_soak"], run_soak),
     "files": Kind(10, "a file or message, mutated", [], run_files),
