@@ -170,6 +170,8 @@ void tti_mail_queue_move(struct tti_mail_queue *from, struct tti_mail_queue *to)
 /* Drop what is for this peer; -1: all. */
 void tti_mail_queue_drop(struct tti_mail_queue *queue, int peer);
 void tti_mail_queue_forget(struct tti_watcher *watcher, int peer);
+/* Whether all for this peer is news of failures, so that this rank wants nothing of it. */
+bool tti_mail_queue_is_news(const struct tti_mail_queue *queue, int peer);
 /* The peer has what went out by this connection, up to that number. */
 void tti_mail_queue_acked(struct tti_conn *conn, uint32_t number);
 /* What went out by this connection and is not acknowledged goes out again by another one. */

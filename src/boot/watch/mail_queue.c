@@ -92,3 +92,11 @@ void tti_mail_queue_recall(const struct tti_conn *conn)
 	}
 	watcher->unacked.end = link;
 }
+
+bool tti_mail_queue_is_news(const struct tti_mail_queue *mails, int peer)
+{
+	for (const struct tti_queued_mail *mail = mails->first; mail; mail = mail->next)
+		if (mail->peer == peer && mail->mail.kind != TTI_MAIL_FAILURE)
+			return false;
+	return true;
+}

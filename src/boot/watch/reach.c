@@ -49,9 +49,14 @@ static void fail_pair(struct tti_watcher *watcher, int peer, bool refused, bool 
 					    ? TTI_RECONNECT_SILENT
 					    : TTI_RECONNECT_FRESH);
 	} else {
+		/* A rank that was done may leave without a connection to say goodbye on. */
+		const bool is_missed = tti_bit_has(watcher->asked, (size_t)peer) ||
+				       !tti_mail_queue_is_news(&watcher->mail, peer);
+
 		tti_conn_no_answer(watcher, peer, refused);
 		/* If nobody listens there now, nobody ever will. */
-		tti_conn_mark_failed(watcher, peer, TTI_DOWN_LOST, refused, why);
+		tti_conn_mark_failed(watcher, peer, is_missed ? TTI_DOWN_LOST : TTI_DOWN_LEFT,
+				     refused, is_missed ? why : "left");
 	}
 }
 
