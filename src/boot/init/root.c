@@ -396,6 +396,22 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	return kind == TTI_AUTH_ROOT;
 }
 
+/* The root fails, so all do. */
+static void turn_away(struct tti_root *root, struct tti_tunnel *tunnel,
+		      const struct tti_wire_who *who, const char *why)
+{
+	struct {
+		struct tti_frame head;
+		struct tti_failure failure;
+	} out = { .head = { .type = TTI_FRAME_FAILURE, .nbytes = sizeof(out.failure) } };
+
+	fail_all(root, TTI_LOG_WARN, TUTTI_EPEER, -1,
+		 "the root, where the ranks meet, in process %d, cannot let rank %d in: %s",
+		 (int)getpid(), who->from, why);
+	out.failure = root->failure;
+	(void)tti_tunnel_send(tunnel, &out, sizeof(out));
+}
+
 static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
 		  const struct tti_wire_who *who)
 {
@@ -407,6 +423,7 @@ static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind
 	(void)kind;
 	if (!caller ||
 	    tti_loop_add(&root->loop, tunnel->fd, events, &caller->handler) != TUTTI_OK) {
+		turn_away(root, tunnel, who, caller ? tti_error_text() : "out of memory");
 		tti_tunnel_close(&tunnel);
 		tti_free(caller);
 		return;

@@ -173,13 +173,11 @@ static void handle_pending(struct tti_event_handler *handler, uint32_t events)
 	}
 }
 
-static tutti_status add_pending(struct tti_acceptor *acceptor, int fd, const struct sockaddr *from)
+static tutti_status add_pending(struct tti_acceptor *acceptor, struct tti_pending *pending, int fd,
+				const struct sockaddr *from)
 {
 	const int yes = 1;
-	struct tti_pending *pending = tti_secret_zalloc(sizeof(*pending));
 
-	if (!pending)
-		return tti_fail(TUTTI_ENOMEM, "no memory for a connection");
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	pending->handler =
 		(struct tti_event_handler){ .handle = handle_pending, .is_secret = true };
@@ -195,10 +193,8 @@ static tutti_status add_pending(struct tti_acceptor *acceptor, int fd, const str
 	const tutti_status status =
 		tti_loop_add(acceptor->loop, fd, EPOLLIN | EPOLLOUT | EPOLLET, &pending->handler);
 
-	if (status != TUTTI_OK) {
-		tti_secret_free(pending);
+	if (status != TUTTI_OK)
 		return status;
-	}
 	pending->older = acceptor->newest;
 	*(pending->older ? &pending->older->newer : &acceptor->oldest) = pending;
 	acceptor->newest = pending;
@@ -217,18 +213,26 @@ static void handle_listener(struct tti_event_handler *handler, uint32_t events)
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_storage from = { 0 };
 		socklen_t len = sizeof(from);
+		struct tti_pending *pending = tti_secret_zalloc(sizeof(*pending));
+
+		/* The connection waits to be let in until there is some. */
+		if (!pending)
+			return;
+
 		int fd = tti_fork_accept(acceptor->listen_fd, (struct sockaddr *)&from, &len);
 
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && acceptor->oldest) {
+		if (fd >= 0 &&
+		    add_pending(acceptor, pending, fd, (const struct sockaddr *)&from) == TUTTI_OK)
+			continue;
+
+		const int error = fd < 0 ? errno : 0;
+
+		tti_fd_close(&fd);
+		tti_secret_free(pending);
+		if ((error == EMFILE || error == ENFILE) && acceptor->oldest)
 			drop(acceptor->oldest, "no file descriptor is left (raise ulimit -n)");
-			continue;
-		}
-		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-			continue;
-		if (fd < 0)
+		else if (error != 0 && error != EINTR && error != ECONNABORTED)
 			return;
-		if (add_pending(acceptor, fd, (const struct sockaddr *)&from) != TUTTI_OK)
-			tti_fd_close(&fd);
 	}
 }
 
