@@ -13,6 +13,8 @@
 struct tti_boot_ops {
 	tutti_status (*all_gather)(struct tti_boot *boot, void *blobs, size_t nbytes);
 	tutti_status (*broadcast)(struct tti_boot *boot, int root, void *data, size_t nbytes);
+	/* Before the watch: the others' exchanges end with that failure of this rank. */
+	void (*give_up)(struct tti_boot *boot, const struct tti_failure *failure);
 	void (*close)(struct tti_boot *boot);
 	tutti_status (*watch_start)(struct tti_boot *boot, const struct tti_watch_events *events);
 	void (*watch_notify)(struct tti_boot *boot, const struct tti_failure *failure);

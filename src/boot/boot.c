@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "boot/base.h"
+#include "boot/net/wire.h"
 #include "util/error.h"
 
 const char *tti_boot_name(const struct tti_boot *boot, int rank, char buf[TTI_BOOT_NAME])
@@ -68,6 +69,22 @@ tutti_status tti_boot_broadcast(struct tti_boot *boot, int root, void *data, siz
 		left -= now;
 	}
 	return TUTTI_OK;
+}
+
+void tti_boot_give_up(struct tti_boot *boot)
+{
+	char why[TTI_FAILURE_TEXT], name[TTI_BOOT_NAME];
+	struct tti_failure failure;
+
+	if (!boot)
+		return;
+	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+	failure = tti_failure_of(boot->rank, tti_boot_name(boot, boot->rank, name), why);
+	if (boot->watching)
+		boot->ops->watch_notify(boot, &failure);
+	else
+		boot->ops->give_up(boot, &failure);
+	tti_error_set(why);
 }
 
 void tti_boot_close(struct tti_boot *boot)

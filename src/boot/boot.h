@@ -62,8 +62,10 @@ TUTTI_CHECKED tutti_status tti_boot_id_from_address(const char *address, const c
 TUTTI_CHECKED tutti_status tti_boot_connect(const struct tti_boot_config *config,
 					    struct tti_boot **out);
 
-/* This rank will not come, because of that failure: tell the ranks that wait at the root of the id, or
- * come there later. Takes half a second at most; a root that is not reached by then is not told. */
+/* This rank will not come: tell the ranks that wait at the root of the id, or come there later. `failure`
+ * is what they are told, NULL: this rank's name with the reason in tti_error_text(), which stays. The rank
+ * need not be one of nranks. Takes half a second at most, and one more if this rank serves the id; a root
+ * that is not reached by then is not told. */
 void tti_boot_decline(const struct tti_boot_config *config, const struct tti_failure *failure);
 
 /* The local kind: out[0 .. nranks-1], one for each thread that is a rank. */
@@ -85,10 +87,6 @@ TUTTI_CHECKED tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t
 void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *ranks, int n,
 			  int rank);
 
-/* The sub kind: this rank needs no watch and is about to close it. A sub that is closed without this
- * tells the other ranks that they wait in vain. */
-void tti_boot_sub_finish(struct tti_boot *boot);
-
 /* "rank 3 (host, process 17)", as far as that is known, for error texts; returns buf. */
 #define TTI_BOOT_NAME 96
 const char *tti_boot_name(const struct tti_boot *boot, int rank, char buf[TTI_BOOT_NAME]);
@@ -108,6 +106,11 @@ TUTTI_CHECKED tutti_status tti_boot_all_gather(struct tti_boot *boot, void *blob
  * travels in pieces. */
 TUTTI_CHECKED tutti_status tti_boot_broadcast(struct tti_boot *boot, int root, void *data,
 					      size_t nbytes);
+
+/* This rank fails alone while a communicator is made, for the reason in tti_error_text(), which stays. The
+ * others get TUTTI_EPEER with its name and the reason, in the exchange that they are in or the next
+ * one. An exchange that this rank has ended ends on all. NULL is fine. */
+void tti_boot_give_up(struct tti_boot *boot);
 
 /* NULL is fine, and so is a half-built one. Stops the watch (watch.h) if it runs. */
 void tti_boot_close(struct tti_boot *boot);

@@ -138,7 +138,7 @@ static tutti_status arrive(struct local *local, struct gather *gather, const uin
 		gather->root = root;
 		gather->blobs = nbytes ? tti_alloc(total_of(world, gather)) : NULL;
 		if (nbytes > 0 && !gather->blobs)
-			return fail(local, TUTTI_ENOMEM, -1, "no memory for: %s", name_of(gather));
+			return tti_fail(TUTTI_ENOMEM, "no memory for: %s", name_of(gather));
 	}
 	if (gather->nbytes != nbytes || gather->root != root)
 		return fail(local, TUTTI_EPROTO, rank,
@@ -230,6 +230,17 @@ static tutti_status all_gather(struct tti_boot *boot, void *blobs, size_t nbytes
 static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_t nbytes)
 {
 	return exchange(boot, root, data, nbytes);
+}
+
+static void give_up(struct tti_boot *boot, const struct tti_failure *failure)
+{
+	struct world *world = ((struct local *)boot)->world;
+
+	pthread_mutex_lock(&world->lock);
+	if (world->broken.status == 0)
+		world->broken = *failure;
+	pthread_cond_broadcast(&world->changed);
+	pthread_mutex_unlock(&world->lock);
 }
 
 /* -- The watch -------------------------------------------------------------------------- */
@@ -405,6 +416,7 @@ static void close_rank(struct tti_boot *boot)
 static const struct tti_boot_ops local_ops = {
 	.all_gather = all_gather,
 	.broadcast = broadcast,
+	.give_up = give_up,
 	.close = close_rank,
 	.watch_start = watch_start,
 	.watch_notify = watch_notify,

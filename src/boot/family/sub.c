@@ -217,8 +217,8 @@ static tutti_status receive(struct tti_sub *sub, int peer, void *data, size_t nb
 	return TUTTI_OK;
 }
 
-static tutti_status send_all(struct tti_sub *sub, int peer, const void *data, size_t nbytes,
-			     const char *what)
+/* An error is this rank's own: whoever waits for the exchange gives up. */
+static tutti_status send_all(struct tti_sub *sub, int peer, const void *data, size_t nbytes)
 {
 	size_t at = 0;
 
@@ -226,14 +226,8 @@ static tutti_status send_all(struct tti_sub *sub, int peer, const void *data, si
 		const size_t left = nbytes - at;
 		const size_t now = left < TTI_MAIL_DATA ? left : TTI_MAIL_DATA;
 
-		if (tti_sub_mail(sub, peer, TTI_MAIL_BLOCK, sub->sent[peer]++,
-				 (const uint8_t *)data + at, now) != TUTTI_OK) {
-			char why[128];
-
-			(void)snprintf(why, sizeof(why), "%s", tti_error_text());
-			return fail(sub, TUTTI_EPEER, sub->base.rank, "%s, sending to rank %d: %s",
-				    what, peer, why);
-		}
+		TTI_TRY(tti_sub_mail(sub, peer, TTI_MAIL_BLOCK, sub->sent[peer]++,
+				     (const uint8_t *)data + at, now));
 		at += now;
 	} while (at < nbytes);
 	return TUTTI_OK;
@@ -271,9 +265,9 @@ static tutti_status all_gather(struct tti_boot *boot, void *blobs, size_t nbytes
 		const size_t mine = (size_t)behind(sub, i), his = (size_t)behind(sub, -i);
 		const size_t in = (size_t)behind(sub, i + 1), other = (size_t)behind(sub, -i - 1);
 
-		TTI_TRY(send_all(sub, behind(sub, -1), at + mine * nbytes, nbytes, what));
+		TTI_TRY(send_all(sub, behind(sub, -1), at + mine * nbytes, nbytes));
 		if (i < back)
-			TTI_TRY(send_all(sub, behind(sub, 1), at + his * nbytes, nbytes, what));
+			TTI_TRY(send_all(sub, behind(sub, 1), at + his * nbytes, nbytes));
 		TTI_TRY(receive(sub, behind(sub, 1), at + in * nbytes, nbytes, what, deadline_ns));
 		if (i < back)
 			TTI_TRY(receive(sub, behind(sub, -1), at + other * nbytes, nbytes, what,
@@ -295,9 +289,9 @@ static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_
 		TTI_TRY(receive(sub, behind(sub, hops <= ahead ? 1 : -1), data, nbytes, "broadcast",
 				deadline_ns));
 	if (hops < ahead)
-		TTI_TRY(send_all(sub, behind(sub, -1), data, nbytes, "broadcast"));
+		TTI_TRY(send_all(sub, behind(sub, -1), data, nbytes));
 	if (hops == 0 ? back > 0 : hops > ahead && n - hops < back)
-		TTI_TRY(send_all(sub, behind(sub, 1), data, nbytes, "broadcast"));
+		TTI_TRY(send_all(sub, behind(sub, 1), data, nbytes));
 	return TUTTI_OK;
 }
 
@@ -316,28 +310,15 @@ static void release(struct tti_sub *sub)
 static void close_sub(struct tti_boot *boot)
 {
 	struct tti_sub *sub = (struct tti_sub *)boot;
-	char name[TTI_BOOT_NAME];
-	bool is_early;
 
-	/* In the middle of init, when others wait for what will not come? */
-	pthread_mutex_lock(&sub->lock);
-	is_early = sub->received && !sub->finished && !sub->lost;
-	pthread_mutex_unlock(&sub->lock);
-	if (is_early)
-		(void)fail(sub, TUTTI_EPEER, boot->rank, "%s gave up: %s",
-			   tti_sub_name(sub, boot->rank, name), tti_error_text());
 	tti_dispatcher_close(&sub->carrier->dispatcher, &sub->mailbox);
 	release(sub);
-}
-
-void tti_boot_sub_finish(struct tti_boot *boot)
-{
-	((struct tti_sub *)boot)->finished = true;
 }
 
 static const struct tti_boot_ops sub_ops = {
 	.all_gather = all_gather,
 	.broadcast = broadcast,
+	.give_up = tti_sub_watch_notify,
 	.close = close_sub,
 	.watch_start = tti_sub_watch_start,
 	.watch_notify = tti_sub_watch_notify,
@@ -443,7 +424,7 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 					 name);
 	else
 		(void)snprintf(name, sizeof(name), "rank %d", rank);
-	failure = tti_failure_make(TUTTI_EPEER, rank, rank, "%s gave up: %.500s", name, why);
+	failure = tti_failure_of(rank, name, why);
 	tti_dispatcher_open(&carrier->dispatcher, &mailbox);
 	for (int i = 0; i < n; i++) {
 		const int peer = ranks ? ranks[i] : i;

@@ -41,7 +41,6 @@ struct tti_sub {
 	/* The exchange: until the watch starts. */
 	struct tti_letter *letters, **letters_end;
 	uint32_t *sent, *received; /* [nranks]: parts exchanged with each */
-	bool finished;             /* it is over */
 
 	/* The watch. */
 	bool lost, told;

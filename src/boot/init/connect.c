@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The bootstrap of ranks in processes, from its first socket to its last. */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -61,6 +62,7 @@ static tutti_status sock_broadcast(struct tti_boot *boot, int root, void *data, 
 const struct tti_boot_ops tti_sock_ops = {
 	.all_gather = sock_gather,
 	.broadcast = sock_broadcast,
+	.give_up = tti_sock_give_up,
 	.close = sock_close,
 	.watch_start = tti_watcher_take_over,
 	.watch_notify = tti_watcher_notify,
@@ -70,6 +72,16 @@ const struct tti_boot_ops tti_sock_ops = {
 	.name = tti_sock_name_as,
 	.mail = tti_watcher_mail,
 };
+
+/* Which process this is. */
+static void sign(struct tti_wire_card *card)
+{
+	card->pid = (int32_t)getpid();
+	card->identity = tti_process_identity(card->pid);
+	if (gethostname(card->host, sizeof(card->host)) < 0)
+		card->host[0] = '?';
+	tti_wire_clean(card->host, sizeof(card->host));
+}
 
 static tutti_status make(const struct tti_boot_config *config, struct tti_sock **out)
 {
@@ -92,6 +104,7 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	*out = sock;
 	if (!sock->cards || !sock->in)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
+	sign(&sock->cards[config->rank]);
 	TTI_TRY(tti_dispatcher_init(&sock->base.dispatcher, config->nranks));
 	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (sock->inbox_fd < 0)
@@ -122,15 +135,9 @@ static tutti_status listen_and_tell(int nranks, struct tti_wire_card *card, int 
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	size_t n;
 
-	memset(card, 0, sizeof(*card));
 	TTI_TRY(listen_for_peers(nranks, addrs, &n, fd));
 	card->port = addrs[0].port;
 	card->addr_bytes = (uint8_t)tti_addrs_pack(addrs, n, card->addrs, sizeof(card->addrs));
-	card->pid = (int32_t)getpid();
-	card->identity = tti_process_identity(card->pid);
-	if (gethostname(card->host, sizeof(card->host)) < 0)
-		card->host[0] = '?';
-	tti_wire_clean(card->host, sizeof(card->host));
 	return TUTTI_OK;
 }
 
@@ -175,16 +182,18 @@ static tutti_status check_config(const struct tti_boot_config *config)
 	return TUTTI_OK;
 }
 
-/* Say goodbye once the ring stands, or why this rank gives up. */
-static void leave_root(struct tti_sock *sock, tutti_status status)
+/* Say goodbye once the ring stands, or why this rank gives up. Whether the root hears that. */
+static bool leave_root(struct tti_sock *sock, tutti_status status)
 {
 	const struct tti_frame bye = { .type = TTI_FRAME_BYE };
+	const bool hears = sock->root_tunnel;
 
-	if (status == TUTTI_OK && sock->root_tunnel)
+	if (status == TUTTI_OK && hears)
 		(void)tti_tunnel_send(sock->root_tunnel, &bye, sizeof(bye));
-	else if (sock->broken.status != 0)
+	else if (hears)
 		tti_sock_tell(sock, sock->root_tunnel);
 	tti_tunnel_close(&sock->root_tunnel);
+	return hears;
 }
 
 static int64_t end_of_gather(int64_t deadline_ns)
@@ -194,7 +203,8 @@ static int64_t end_of_gather(int64_t deadline_ns)
 	return (now > deadline_ns ? now : deadline_ns) + GRACE_MS * TTI_NS_PER_MS;
 }
 
-static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_config *config)
+static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_config *config,
+				bool *root_hears)
 {
 	const int64_t deadline_ns = tti_deadline(config->timeout_ms);
 	struct tti_wire_card *own = &sock->cards[config->rank];
@@ -212,14 +222,46 @@ static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_con
 	if (status == TUTTI_OK && config->nranks > 1)
 		status = tti_sock_gather(sock, sock->cards, sizeof(*sock->cards),
 					 "the exchange of addresses", end_of_gather(deadline_ns));
-	leave_root(sock, status);
+	if (status != TUTTI_OK)
+		tti_boot_give_up(&sock->base);
+	*root_hears = leave_root(sock, status);
 	return status;
+}
+
+/* A rank that fails before it has checked in says so at the root. One that serves the root does so for a
+ * while all the same. */
+static void tell_root(const struct tti_boot_config *config, const struct tti_failure *failure,
+		      struct tti_root **root)
+{
+	if (!*root && serve_root(config, root) != TUTTI_OK)
+		return;
+	tti_sock_decline(config, failure);
+}
+
+static struct tti_failure failure_of(const struct tti_boot_config *config)
+{
+	struct tti_wire_card card;
+	char name[TTI_BOOT_NAME];
+	struct tti_failure failure;
+
+	sign(&card);
+	(void)snprintf(name, sizeof(name), "rank %d (%s, process %d)", config->rank, card.host,
+		       card.pid);
+	failure = tti_failure_of(config->rank, name, tti_error_text());
+	if (config->rank < 0 || config->rank >= config->nranks)
+		failure.failed_rank = -1;
+	if (config->on_broken)
+		config->on_broken(config->self, &failure);
+	return failure;
 }
 
 tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_boot **out)
 {
 	struct tti_sock *sock = NULL;
 	struct tti_root *root = NULL;
+	struct tti_failure failure;
+	char why[TTI_FAILURE_TEXT];
+	bool root_hears = false;
 	tutti_status status;
 
 	tti_fd_raise_limit();
@@ -228,30 +270,33 @@ tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_b
 	if (status == TUTTI_OK)
 		status = serve_root(config, &root);
 	if (status == TUTTI_OK)
-		status = connect_all(sock, config);
-	tti_root_join(root, status == TUTTI_OK               ? TTI_ROOT_DONE
-			    : tti_boot_stopped(config->stop) ? TTI_ROOT_NOW
-							     : TTI_ROOT_SOON);
-	if (status != TUTTI_OK) {
-		if (sock)
-			tti_boot_close(&sock->base);
-		return status;
+		status = connect_all(sock, config, &root_hears);
+	if (status == TUTTI_OK) {
+		tti_root_join(root, TTI_ROOT_DONE);
+		*out = &sock->base;
+		return TUTTI_OK;
 	}
-	*out = &sock->base;
-	return TUTTI_OK;
+	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+	failure = sock && sock->told.status ? sock->told : failure_of(config);
+	/* First, for what it holds may be what this process has too few of. */
+	if (sock)
+		tti_boot_close(&sock->base);
+	/* Otherwise it is the root that fails, or the id that is none. */
+	if (!root_hears && status > TUTTI_STATUS_LOST && status != TUTTI_EINVAL)
+		tell_root(config, &failure, &root);
+	tti_root_join(root, tti_boot_stopped(config->stop) ? TTI_ROOT_NOW : TTI_ROOT_SOON);
+	tti_error_set(why);
+	return status;
 }
 
 void tti_boot_decline(const struct tti_boot_config *config, const struct tti_failure *failure)
 {
-	struct tti_sock *sock = NULL;
-	tutti_status status = check_config(config);
+	const struct tti_failure own = failure ? *failure : failure_of(config);
+	struct tti_root *root = NULL;
+	char why[TTI_FAILURE_TEXT];
 
-	if (status == TUTTI_OK)
-		status = make(config, &sock);
-	if (status == TUTTI_OK) {
-		sock->told = *failure;
-		tti_sock_decline(sock, config);
-	}
-	if (sock)
-		sock_close(&sock->base);
+	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+	tell_root(config, &own, &root);
+	tti_root_join(root, TTI_ROOT_SOON);
+	tti_error_set(why);
 }

@@ -512,14 +512,16 @@ tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *
 	return status;
 }
 
-void tti_sock_decline(struct tti_sock *sock, const struct tti_boot_config *config)
+void tti_sock_decline(const struct tti_boot_config *config, const struct tti_failure *failure)
 {
-	struct joiner joiner = { .sock = sock, .deadline_ns = tti_deadline(DECLINE_MS) };
+	const struct tti_sock sock = { .told = *failure };
+	struct joiner joiner = { .deadline_ns = tti_deadline(DECLINE_MS) };
+	const int iroot = tti_group_of(config->nranks, config->nids, config->rank);
 	const struct tti_wire_card nowhere = { .port = 0 };
 	tutti_status status = tti_loop_init(&joiner.loop);
 
 	if (status == TUTTI_OK)
-		status = start_contact(&joiner, &joiner.own, config, 0, false, &nowhere);
+		status = start_contact(&joiner, &joiner.own, config, iroot, false, &nowhere);
 	while (status == TUTTI_OK && !joiner.own.tunnel) {
 		status = tti_dial_step(joiner.own.dial, &joiner.own.tunnel, &joiner.again_ns);
 		if (status == TUTTI_AGAIN) {
@@ -527,7 +529,7 @@ void tti_sock_decline(struct tti_sock *sock, const struct tti_boot_config *confi
 			status = TUTTI_OK;
 		}
 	}
-	tti_sock_tell(sock, joiner.own.tunnel);
+	tti_sock_tell(&sock, joiner.own.tunnel);
 	tti_dial_stop(joiner.own.dial);
 	tti_tunnel_close(&joiner.own.tunnel);
 	tti_loop_release(&joiner.loop);

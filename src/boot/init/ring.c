@@ -324,8 +324,10 @@ static tutti_status run(struct gather *gather, int64_t deadline_ns)
 			if (status < 0)
 				return status;
 		}
-		if (done(gather))
+		if (done(gather)) {
+			sock->ended = sock->seq;
 			return TUTTI_OK;
+		}
 		TTI_TRY(await(gather, deadline_ns));
 	}
 }

@@ -5,7 +5,7 @@
 
 int tti_group_of(int nranks, int nroots, int rank)
 {
-	return (int)((int64_t)rank * nroots / nranks);
+	return rank < 0 || rank >= nranks ? 0 : (int)((int64_t)rank * nroots / nranks);
 }
 
 /* The first rank whose root is iroot or later. */

@@ -21,7 +21,7 @@ struct tti_group {
 
 struct tti_group tti_group_make(int nranks, int nroots, int iroot);
 
-/* The root at which a rank checks in. */
+/* The root at which a rank checks in; 0: also of one that is none of nranks. */
 int tti_group_of(int nranks, int nroots, int rank);
 
 /* The rank in seat i of a root. Seat `size` is of the first rank of the next group. */

@@ -18,7 +18,7 @@ const char *tti_sock_name_as(const struct tti_boot *boot, int rank, int number, 
 {
 	const struct tti_wire_card *card = &((const struct tti_sock *)boot)->cards[rank];
 
-	if (card->port)
+	if (card->pid)
 		(void)snprintf(buf, TTI_BOOT_NAME, "rank %d (%s, process %d)", number, card->host,
 			       card->pid);
 	else
@@ -33,12 +33,13 @@ const char *tti_sock_name(const struct tti_sock *sock, int rank, char buf[TTI_BO
 
 /* -- Failing ------------------------------------------------------------------- */
 
-static void tell(struct tti_tunnel *tunnel, bool torn, const struct tti_failure *failure)
+static void tell(const struct tti_sock *sock, struct tti_tunnel *tunnel, bool torn)
 {
 	struct {
 		struct tti_frame head;
 		struct tti_failure failure;
-	} out = { { .type = TTI_FRAME_FAILURE, .nbytes = sizeof(*failure) }, *failure };
+	} out = { { .type = TTI_FRAME_FAILURE, .seq = sock->ended, .nbytes = sizeof(out.failure) },
+		  sock->told };
 
 	if (tunnel && !torn && !tti_tunnel_is_torn(tunnel))
 		(void)tti_tunnel_send(tunnel, &out, sizeof(out));
@@ -46,13 +47,14 @@ static void tell(struct tti_tunnel *tunnel, bool torn, const struct tti_failure 
 
 void tti_sock_tell(const struct tti_sock *sock, struct tti_tunnel *tunnel)
 {
-	tell(tunnel, false, &sock->told);
+	tell(sock, tunnel, false);
 }
 
 /* After this the connections are useless, and every rank that waits for this one must see it. */
 static void break_off(struct tti_sock *sock)
 {
 	struct tti_failure out = sock->broken;
+	char name[TTI_BOOT_NAME];
 
 	if (sock->on_broken)
 		sock->on_broken(sock->self, &out);
@@ -63,15 +65,16 @@ static void break_off(struct tti_sock *sock)
 			       sock->base.rank);
 	}
 	if (out.status > TUTTI_STATUS_LOST)
-		out.status = TUTTI_EPEER;
+		out = tti_failure_of(sock->base.rank, tti_sock_name(sock, sock->base.rank, name),
+				     out.text);
 	sock->told = out;
-	tell(sock->prev_tunnel, sock->prev_torn, &out);
-	tell(sock->next_tunnel, sock->next_torn, &out);
+	tell(sock, sock->prev_tunnel, sock->prev_torn);
+	tell(sock, sock->next_tunnel, sock->next_torn);
 	sock->prev_torn = sock->next_torn = true;
 	pthread_mutex_lock(&sock->lock);
-	tell(sock->inbox_prev, false, &out);
-	for (int i = 0; i < sock->base.nranks; i++)
-		tell(sock->in[i], false, &out);
+	tell(sock, sock->inbox_prev, false);
+	for (int i = 0; sock->in && i < sock->base.nranks; i++)
+		tell(sock, sock->in[i], false);
 	pthread_mutex_unlock(&sock->lock);
 }
 
@@ -97,6 +100,16 @@ tutti_status tti_sock_follow(struct tti_sock *sock, const struct tti_failure *fa
 		break_off(sock);
 	}
 	return tti_sock_check(sock);
+}
+
+void tti_sock_give_up(struct tti_boot *boot, const struct tti_failure *failure)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+
+	if (sock->broken.status != 0)
+		return;
+	sock->broken = *failure;
+	break_off(sock);
 }
 
 tutti_status tti_sock_check(struct tti_sock *sock)
@@ -223,8 +236,11 @@ tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, struct tt
 		return tti_sock_closed_by(sock, peer, tunnel, what);
 	if ((size_t)n < sizeof(said.head) || said.head.type != TTI_FRAME_FAILURE)
 		return TUTTI_OK;
-	/* A rank that revokes has ended its init. For that all ranks had sent what this one waits for;
-	 * the watch reads the revocation later. */
+	/* A rank that has ended this exchange has sent all that others need for it. The next one, or the
+	 * watch, reads what it says. */
+	if (sock->seq > 0 && said.head.seq >= sock->seq)
+		return TUTTI_OK;
+	/* A rank that revokes has ended its init, and so all exchanges. */
 	if ((size_t)n == sizeof(said) && said.failure.status == TUTTI_EREVOKED)
 		return TUTTI_OK;
 	(void)tti_tunnel_recv(tunnel, &said.head, sizeof(said.head));

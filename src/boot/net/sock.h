@@ -23,10 +23,10 @@ struct tti_sock {
 	struct tti_boot base;
 	int64_t timeout_ms;
 	const _Atomic int *stop;
-	struct tti_wire_card *cards;                  /* [nranks]; port 0: not known yet */
+	struct tti_wire_card *cards;                  /* [nranks]; pid 0: not known yet */
 	struct tti_tunnel *prev_tunnel, *next_tunnel; /* NULL: none */
 	struct tti_tunnel *root_tunnel;               /* until the ring stands; NULL: none */
-	uint32_t seq;
+	uint32_t seq, ended; /* exchanges that this rank has begun, and ended */
 
 	/* Why init failed, status 0: it did not; and what the other ranks are told of that. */
 	struct tti_failure broken, told;
@@ -73,8 +73,8 @@ TUTTI_CHECKED tutti_status tti_sock_join(struct tti_sock *sock,
 					 const struct tti_boot_config *config,
 					 const struct tti_wire_card *own, int64_t deadline_ns);
 
-/* join.c: send what the other ranks are told to the first root. */
-void tti_sock_decline(struct tti_sock *sock, const struct tti_boot_config *config);
+/* join.c: tell that to this rank's root. */
+void tti_sock_decline(const struct tti_boot_config *config, const struct tti_failure *failure);
 
 /* ring.c: exchanges over the ring, until the deadline. */
 TUTTI_CHECKED tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes,
@@ -94,6 +94,9 @@ TUTTI_CHECKED tutti_status tti_sock_check_end(struct tti_sock *sock, int peer,
 TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
 	tti_sock_break(struct tti_sock *sock, tutti_status status, int failed_rank, const char *fmt,
 		       ...);
+
+/* boot.h's tti_boot_give_up(). */
+void tti_sock_give_up(struct tti_boot *boot, const struct tti_failure *failure);
 
 /* The same for a failure that another rank has found and logged. */
 TUTTI_CHECKED tutti_status tti_sock_follow(struct tti_sock *sock,

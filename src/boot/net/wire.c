@@ -128,6 +128,11 @@ struct tti_failure tti_failure_make(tutti_status status, int failed_rank, int or
 	return failure;
 }
 
+struct tti_failure tti_failure_of(int rank, const char *name, const char *why)
+{
+	return tti_failure_make(TUTTI_EPEER, rank, rank, "%s gave up: %.500s", name, why);
+}
+
 const char *tti_failure_why(const struct tti_failure *failure, const char *name)
 {
 	const size_t len = strlen(name);

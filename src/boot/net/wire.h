@@ -81,7 +81,7 @@ enum tti_frame_type {
 	TTI_FRAME_NEXT,        /* tti_wire_card of the next rank          */
 	TTI_FRAME_ALL,         /* all ranks of this root have checked in  */
 	TTI_FRAME_BLOCK,       /* a blob of an all-gather                 */
-	TTI_FRAME_FAILURE,     /* tti_failure                                */
+	TTI_FRAME_FAILURE,     /* tti_failure; seq: exchanges that the sender has ended */
 	TTI_FRAME_BYE,         /* seq 1: the sender knew of a failure     */
 	TTI_FRAME_ASK,         /* what are you doing?                     */
 	TTI_FRAME_ANSWER,      /* tti_call                                */
@@ -160,6 +160,9 @@ struct tti_failure tti_failure_make(tutti_status status, int failed_rank, int or
 TUTTI_PRINTF(4, 0)
 struct tti_failure tti_failure_vmake(tutti_status status, int failed_rank, int origin,
 				     const char *fmt, va_list args);
+
+/* What the other ranks are told if this one, which has that name, gives up while they meet. */
+struct tti_failure tti_failure_of(int rank, const char *name, const char *why);
 
 /* The text of a failure without the name of the failed rank, which has other numbers in other
  * communicators. */

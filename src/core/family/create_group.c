@@ -60,9 +60,6 @@ static tutti_status meet(struct create *create, struct tti_comm *comm, struct tt
 	create->has_met = st == TUTTI_OK;
 	if (st == TUTTI_OK)
 		st = check_settings(create, settings);
-	/* All find that. */
-	if (create->has_met && st != TUTTI_OK)
-		tti_boot_sub_finish(boot);
 	tti_free(settings);
 	return st;
 }
@@ -84,6 +81,9 @@ static tutti_status connect_group(struct tti_maker *maker, struct tti_comm *comm
 	st = meet(create, comm, *boot);
 	if (st == TUTTI_OK)
 		return st;
+	/* Otherwise all find that. */
+	if (!create->has_met)
+		tti_boot_give_up(*boot);
 	tti_boot_close(*boot);
 	*boot = NULL;
 	return st;

@@ -66,8 +66,8 @@ static tutti_status gather_wishes(struct grow *grow, const struct tti_boot_confi
 	st = tti_boot_all_gather(boot, wishes, sizeof(*wishes));
 	for (int rank = 0; rank < grow->parent->n; rank++)
 		mask_id(grow, &wishes[rank]);
-	if (st == TUTTI_OK)
-		tti_boot_sub_finish(boot);
+	if (st != TUTTI_OK)
+		tti_boot_give_up(boot);
 	tti_boot_close(boot);
 	return st;
 }

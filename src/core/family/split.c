@@ -99,8 +99,8 @@ static tutti_status gather_votes(struct split *split, const struct tti_boot_conf
 	split->votes[split->maker.parent->rank] = split->vote;
 	TTI_TRY(tti_child_come(&split->maker, config, &boot));
 	st = tti_boot_all_gather(boot, split->votes, sizeof(*split->votes));
-	if (st == TUTTI_OK)
-		tti_boot_sub_finish(boot);
+	if (st != TUTTI_OK)
+		tti_boot_give_up(boot);
 	tti_boot_close(boot);
 	return st;
 }
@@ -138,29 +138,43 @@ static void free_split(struct tti_maker *maker)
 	tti_free(split);
 }
 
+static tutti_status check_arguments(int color, const void *out, const tutti_config *given)
+{
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_comm_t");
+	if (color < 0 && color != TUTTI_NOCOLOR)
+		return tti_fail(TUTTI_EINVAL, "color is %d: 0 or more, or TUTTI_NOCOLOR", color);
+	return tti_config_check(given);
+}
+
 static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int color, int key,
 			  tutti_comm_t *out, const tutti_config *given)
 {
 	struct tti_rendezvous awaited = { .parent = parent, .n = parent->n, .rank = parent->rank };
-	struct split *made;
+	struct split *made = NULL;
 	tutti_config config;
 	uint64_t k;
 	tutti_status st;
 
 	TTI_TRY(tti_comm_usable(parent));
-	config = tti_child_config(parent, given);
 	/* Count before anything can fail on this rank alone, so that the next one is in step. */
 	k = parent->nsplits++;
 	awaited.context = tti_child_context(parent, TTI_CHILD_SPLIT, k);
-	made = tti_zalloc(sizeof(*made));
-	/* Until it is made. */
-	st = made ? tti_handle_enter(handle, &parent)
-		  : tti_fail(TUTTI_ENOMEM, "a split: out of memory");
+	st = check_arguments(color, out, given);
+	if (st == TUTTI_OK) {
+		made = tti_zalloc(sizeof(*made));
+		/* Until it is made. */
+		st = made ? tti_handle_enter(handle, &parent)
+			  : tti_fail(TUTTI_ENOMEM, "a split: out of memory");
+	}
 	if (st != TUTTI_OK) {
 		tti_child_decline(&awaited);
 		tti_free(made);
 		return st;
 	}
+	config = tti_child_config(parent, given);
+	if (color == TUTTI_NOCOLOR)
+		*out = NULL;
 	made->maker = (struct tti_maker){ .connect = connect_split,
 					  .free = free_split,
 					  .parent = parent,
@@ -183,14 +197,7 @@ tutti_status tutti_comm_split(tutti_comm_t handle, int color, int key, tutti_com
 {
 	struct tti_comm *parent;
 
-	TTI_TRY(tti_handle_check_out(handle, out, "a tutti_comm_t"));
-	if (color < 0 && color != TUTTI_NOCOLOR)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "color is %d: 0 or more, or TUTTI_NOCOLOR", color);
-	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
 	TTI_TRY(tti_handle_enter(handle, &parent));
-	if (color == TUTTI_NOCOLOR)
-		*out = NULL;
 	return tti_handle_end(handle, parent, split(handle, parent, color, key, out, config));
 }
 

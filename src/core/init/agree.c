@@ -266,7 +266,7 @@ static tutti_status receive(const struct tti_peers *peers, struct draft *draft)
 	if (decision->status != TUTTI_OK)
 		return tti_fail(decision->status < 0 ? (tutti_status)decision->status
 						     : TUTTI_EPROTO,
-				"%s", decision->why);
+				"rank 0: %s", decision->why);
 	if (peers->rank != 0 || !decision->nbytes) {
 		draft->text = tti_alloc(decision->nbytes + 1);
 		draft->located = tti_alloc(decision->nlocated + 1);

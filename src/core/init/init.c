@@ -27,6 +27,7 @@
 /* Everything an init needs, copied: it may run on a thread of its own. */
 struct init {
 	struct tti_comm *comm;
+	tutti_comm_t handle;     /* of it */
 	struct tti_boot *boot;   /* local kind: made beforehand */
 	struct tti_maker *maker; /* NULL: it comes up by ids  */
 	tutti_config config;
@@ -53,6 +54,36 @@ static tutti_status no_memory(int nranks)
 	return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
 }
 
+/* All that it takes of memory is there before other ranks can wait for this one. */
+static tutti_status fill_init(struct init *init, int nranks, int rank, const char *secret_path)
+{
+	const tutti_config config = init->config;
+
+	init->config.name = NULL;
+	if (config.transport)
+		init->config.transport = init->transport = tti_strdup(config.transport);
+	if (config.algo)
+		init->config.algo = init->algo = tti_strdup(config.algo);
+	if (secret_path && *secret_path)
+		init->secret_path = tti_strdup(secret_path);
+	if ((config.transport && !init->transport) || (config.algo && !init->algo) ||
+	    (secret_path && *secret_path && !init->secret_path))
+		return no_memory(nranks);
+	init->comm = tti_comm_create(rank, nranks, &config);
+	return init->comm ? tti_handle_create(init->comm, &init->handle) : no_memory(nranks);
+}
+
+/* With the communicator that is not made. */
+static void drop_init(struct init *init)
+{
+	struct tti_comm *comm = init->comm;
+
+	if (init->handle)
+		tti_handle_free(init->handle);
+	free_init(init);
+	tti_comm_free(comm);
+}
+
 /* `by` NULL: not by ids. */
 static tutti_status make_init(int nranks, int rank, const struct tti_init_ids *by,
 			      const tutti_config *given, struct init **out)
@@ -60,6 +91,7 @@ static tutti_status make_init(int nranks, int rank, const struct tti_init_ids *b
 	const size_t ids_bytes = by ? (size_t)by->nids * sizeof(*by->ids) : 0;
 	tutti_config config;
 	struct init *init;
+	tutti_status st;
 
 	TTI_TRY(tti_config_read(given, &config));
 	init = tti_secret_zalloc(sizeof(*init) + ids_bytes);
@@ -70,21 +102,12 @@ static tutti_status make_init(int nranks, int rank, const struct tti_init_ids *b
 		init->nids = by->nids;
 		memcpy(init->ids, by->ids, ids_bytes);
 	}
-	if (config.transport)
-		init->transport = tti_strdup(config.transport);
-	if (config.algo)
-		init->algo = tti_strdup(config.algo);
-	init->comm = tti_comm_create(rank, nranks, &config);
-	if (!init->comm || (config.transport && !init->transport) || (config.algo && !init->algo)) {
-		tti_comm_free(init->comm);
-		free_init(init);
-		return no_memory(nranks);
-	}
-	init->config.name = NULL;
-	init->config.transport = init->transport;
-	init->config.algo = init->algo;
-	*out = init;
-	return TUTTI_OK;
+	st = fill_init(init, nranks, rank, by ? by->secret_path : NULL);
+	if (st == TUTTI_OK)
+		*out = init;
+	else
+		drop_init(init);
+	return st;
 }
 
 /* Hosts that do not share the folder may each have made a secret of their own. */
@@ -142,6 +165,8 @@ static tutti_status bring_up(struct init *init)
 	struct tti_comm *comm = init->comm;
 	tutti_status st = tti_comm_note(comm, connect_and_setup(init));
 
+	if (st != TUTTI_OK)
+		tti_boot_give_up(comm->boot);
 	/* All members get the communicator, whole or lost; ranks that wait for this one see that
 	 * its ports are closed. */
 	if ((st <= TUTTI_STATUS_LOST || st == TUTTI_ESYS) && comm->boot && init->maker &&
@@ -182,45 +207,34 @@ static tutti_status bring_up_aside(struct init *init)
 static tutti_status init_here(struct init *init, tutti_comm_t *out)
 {
 	struct tti_comm *comm = init->comm;
-	tutti_comm_t handle;
-	tutti_status st = bring_up(init);
+	tutti_comm_t handle = init->handle;
+	const tutti_status st = bring_up(init);
 
 	free_init(init);
-	if (st == TUTTI_OK && !comm->is_outsider)
-		st = tti_handle_create(comm, &handle);
-	if (st != TUTTI_OK || comm->is_outsider) {
-		tti_comm_free(comm);
-		return st;
+	if (st == TUTTI_OK && !comm->is_outsider) {
+		*out = handle;
+		return TUTTI_OK;
 	}
-	*out = handle;
-	return TUTTI_OK;
+	tti_handle_free(handle);
+	tti_comm_free(comm);
+	return st;
 }
 
-/* Nonblocking, or inside a group: a handle at once, the rest on a thread. */
+/* Nonblocking, or inside a group: a handle at once, the rest on a thread. A failure leaves `init`. */
 static tutti_status init_aside(struct init *init, tutti_comm_t *out)
 {
-	struct tti_comm *comm = init->comm;
-	const bool grouped = tti_group_is_open(), is_outsider = comm->is_outsider;
-	tutti_comm_t handle = NULL;
-	tutti_status st = tti_handle_create(comm, &handle);
+	const bool grouped = tti_group_is_open(), is_outsider = init->comm->is_outsider;
+	tutti_comm_t handle = init->handle;
+	tutti_status st;
 
-	if (st == TUTTI_OK && grouped)
-		st = tti_group_add_init(handle);
-	if (st == TUTTI_OK) {
-		st = bring_up_aside(init);
-		if (st != TUTTI_OK && grouped)
-			tti_group_drop_init(handle);
-	}
-	if (st != TUTTI_OK) {
-		free_init(init);
-		tti_comm_free(comm);
-		if (handle)
-			tti_handle_free(handle);
-		return st;
-	}
-	if (!is_outsider)
+	if (grouped)
+		TTI_TRY(tti_group_add_init(handle));
+	st = bring_up_aside(init);
+	if (st != TUTTI_OK && grouped)
+		tti_group_drop_init(handle);
+	if (st == TUTTI_OK && !is_outsider)
 		*out = handle;
-	return TUTTI_OK;
+	return st;
 }
 
 tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank, bool is_member,
@@ -246,7 +260,10 @@ tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank, bool i
 		tti_comm_hold(init->comm, maker->parent);
 	if ((init->config.blocking || !is_member) && !tti_group_is_open())
 		return init_here(init, out);
-	return init_aside(init, out);
+	st = init_aside(init, out);
+	if (st != TUTTI_OK)
+		drop_init(init);
+	return st;
 }
 
 static tutti_status check_shape(const void *out, int nranks, int rank)
@@ -264,11 +281,24 @@ static tutti_status check_shape(const void *out, int nranks, int rank)
 	return TUTTI_OK;
 }
 
+/* Until this rank connects, the others learn of a failure only by this. */
+static void decline(int nranks, int rank, const struct tti_init_ids *given,
+		    const tutti_config *config)
+{
+	const struct tti_boot_config boot = { .rank = rank,
+					      .nranks = nranks,
+					      .ids = given->ids,
+					      .nids = given->nids,
+					      .timeout_ms = tti_timeout_of_boot(config).ms };
+
+	if (given->ids && given->nids > 0)
+		tti_boot_decline(&boot, NULL);
+}
+
 tutti_status tti_init_by_ids(tutti_comm_t *out, int nranks, int rank,
 			     const struct tti_init_ids *given, const tutti_config *config)
 {
-	const char *path = given->secret_path && *given->secret_path ? given->secret_path : NULL;
-	struct init *init;
+	struct init *init = NULL;
 	tutti_status st = check_shape(out, nranks, rank);
 
 	if (st == TUTTI_OK && (!given->ids || given->nids < 1 || given->nids > nranks))
@@ -276,20 +306,20 @@ tutti_status tti_init_by_ids(tutti_comm_t *out, int nranks, int rank,
 			      given->nids, (const void *)given->ids, nranks);
 	if (st == TUTTI_OK)
 		st = make_init(nranks, rank, given, config, &init);
-	if (st != TUTTI_OK) {
+	if (st == TUTTI_OK) {
+		init->meeting = given->meeting;
+		if (init->config.blocking && !tti_group_is_open())
+			return init_here(init, out);
+		st = init_aside(init, out);
+	}
+	if (st == TUTTI_OK)
+		return TUTTI_OK;
+	decline(nranks, rank, given, config);
+	if (init)
+		drop_init(init);
+	else
 		tti_meeting_close(given->meeting, false);
-		return st;
-	}
-	init->meeting = given->meeting;
-	init->secret_path = path ? tti_strdup(path) : NULL;
-	if (path && !init->secret_path) {
-		tti_comm_free(init->comm);
-		free_init(init);
-		return no_memory(nranks);
-	}
-	if (init->config.blocking && !tti_group_is_open())
-		return init_here(init, out);
-	return init_aside(init, out);
+	return st;
 }
 
 tutti_status tutti_comm_init_rank_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
@@ -318,8 +348,7 @@ tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks, tutti_unique_id
 
 /* -- All ranks in this process --------------------------------------------- */
 
-static tutti_status create_all(tutti_comm_t *handles, struct init **inits, int nranks,
-			       const tutti_config *config)
+static tutti_status create_all(struct init **inits, int nranks, const tutti_config *config)
 {
 	struct tti_boot **boots = tti_calloc((size_t)nranks, sizeof(struct tti_boot *));
 	tutti_status st = TUTTI_OK;
@@ -332,7 +361,6 @@ static tutti_status create_all(tutti_comm_t *handles, struct init **inits, int n
 		if (st == TUTTI_OK) {
 			inits[rank]->boot = boots[rank];
 			boots[rank] = NULL;
-			st = tti_handle_create(inits[rank]->comm, &handles[rank]);
 		}
 	}
 	for (int rank = 0; rank < nranks; rank++)
@@ -341,31 +369,35 @@ static tutti_status create_all(tutti_comm_t *handles, struct init **inits, int n
 	return st;
 }
 
-/* All come up at once, each on a thread; all are waited for. */
-static tutti_status start_all(struct init **inits, int nranks)
+/* All come up at once, each on a thread; all are waited for. Those that were started are no longer among
+ * `inits`, but in `out`. */
+static tutti_status start_all(tutti_comm_t *out, struct init **inits, int nranks)
 {
-	struct tti_comm **comms = tti_calloc((size_t)nranks, sizeof(struct tti_comm *));
-	tutti_status st = comms ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "%d ranks", nranks);
+	tutti_status st = TUTTI_OK;
 	int started = 0;
 
 	while (started < nranks && st == TUTTI_OK) {
-		comms[started] = inits[started]->comm;
+		out[started] = inits[started]->handle;
 		st = bring_up_aside(inits[started]);
 		if (st == TUTTI_OK)
 			inits[started++] = NULL;
 	}
+	if (started < nranks)
+		tti_boot_give_up(inits[started]->boot);
 	for (int rank = 0; rank < started; rank++) {
-		struct tti_comm *comm = comms[rank];
+		struct tti_comm *comm = atomic_load(&out[rank]->comm);
 
-		if (started < nranks)
-			tti_comm_mark_failed(comm, TUTTI_EABORTED,
-					     "another rank could not be started");
 		pthread_join(comm->init_thread, NULL);
 		comm->has_init_thread = false;
 		if (st == TUTTI_OK)
 			st = tti_comm_init_error(comm);
 	}
-	tti_free(comms);
+	for (int rank = 0; rank < started && st != TUTTI_OK; rank++) {
+		struct tti_comm *comm = atomic_load(&out[rank]->comm);
+
+		tti_handle_free(out[rank]);
+		tti_comm_free(comm);
+	}
 	return st;
 }
 
@@ -378,24 +410,17 @@ tutti_status tutti_comm_init_all(tutti_comm_t *out, int nranks, const tutti_conf
 	TTI_TRY(check_shape(out, nranks, 0));
 	inits = tti_calloc((size_t)nranks, sizeof(struct init *));
 	handles = tti_calloc((size_t)nranks, sizeof(tutti_comm_t));
-	st = inits && handles ? create_all(handles, inits, nranks, config)
+	st = inits && handles ? create_all(inits, nranks, config)
 			      : tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", nranks);
 	if (st == TUTTI_OK)
-		st = start_all(inits, nranks);
+		st = start_all(handles, inits, nranks);
 	if (st == TUTTI_OK)
 		memcpy(out, handles, (size_t)nranks * sizeof(*out));
-	for (int rank = 0; st != TUTTI_OK && handles && rank < nranks; rank++) {
-		struct tti_comm *comm = handles[rank]          ? atomic_load(&handles[rank]->comm)
-					: inits && inits[rank] ? inits[rank]->comm
-							       : NULL;
-
-		if (comm && inits[rank] && !comm->boot)
-			tti_boot_close(inits[rank]->boot);
-		tti_comm_free(comm);
-		if (handles[rank])
-			tti_handle_free(handles[rank]);
-		if (inits && inits[rank])
-			free_init(inits[rank]);
+	for (int rank = 0; inits && rank < nranks; rank++) {
+		if (!inits[rank])
+			continue;
+		tti_boot_close(inits[rank]->boot);
+		drop_init(inits[rank]);
 	}
 	tti_free(inits);
 	tti_free(handles);

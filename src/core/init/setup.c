@@ -538,6 +538,8 @@ static tutti_status run(struct setup *setup, const char *names, bool is_child)
 	measure_ports(comm);
 	name_transports(comm);
 	TTI_TRY(start_engine(comm));
+	/* Whatever has failed on one rank alone until here fails on all. */
+	TTI_TRY(tti_boot_all_gather(comm->boot, comm, 0));
 	TTI_TRY(start_watch(comm));
 	TTI_TRY(tti_lending_begin(comm));
 	tti_tend_begin(comm);

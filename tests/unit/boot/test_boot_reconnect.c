@@ -485,8 +485,6 @@ static tutti_status gather(struct rank *rank, uint64_t context)
 	TTI_TRY(tti_boot_sub_create(rank->boot, context, NULL, rank->nranks, &config, &sub));
 	all[rank->rank] = context + (uint64_t)rank->rank;
 	status = tti_boot_all_gather(sub, all, sizeof(*all));
-	if (status == TUTTI_OK)
-		tti_boot_sub_finish(sub);
 	tti_boot_close(sub);
 	for (int i = 0; i < rank->nranks && status == TUTTI_OK; i++)
 		if (all[i] != context + (uint64_t)i)
