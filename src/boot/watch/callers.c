@@ -225,18 +225,26 @@ static struct count *find_count(struct tti_callers *callers, uint64_t key)
 }
 
 /* The lock is held. */
-static tutti_status enter(struct tti_callers *callers, struct tti_group_call *call)
+static tutti_status check_tag(const struct tti_callers *callers, int tag)
 {
-	uint64_t key = tti_hash_combine(callers->mailbox.context, (uint64_t)call->tag);
-	struct count *count;
-
 	for (const struct tti_group_call *other = callers->calls; other; other = other->next)
-		if (other->tag == call->tag)
+		if (other->tag == tag)
 			return tti_fail(
 				TUTTI_EUSAGE,
 				"another thread makes a communicator of some ranks of this "
 				"one with tag %d: give each of those calls a tag of its own",
-				call->tag);
+				tag);
+	return TUTTI_OK;
+}
+
+/* The lock is held. */
+static tutti_status count(struct tti_callers *callers, struct tti_group_call *call)
+{
+	uint64_t key = tti_hash_combine(callers->mailbox.context, (uint64_t)call->tag);
+	struct count *count;
+
+	TTI_TRY(check_tag(callers, call->tag));
+	call->list = (uint64_t)call->n;
 	for (int i = 0; i < call->n; i++)
 		call->list = tti_hash_combine(call->list, (uint64_t)call->ranks[i]);
 	key = tti_hash_combine(key, call->list);
@@ -244,21 +252,32 @@ static tutti_status enter(struct tti_callers *callers, struct tti_group_call *ca
 	if (!count)
 		return tti_fail(TUTTI_ENOMEM, "calls of some ranks: out of memory");
 	call->context = tti_hash_combine(key, ++count->n);
-	call->next = callers->calls;
-	callers->calls = call;
 	return TUTTI_OK;
+}
+
+tutti_status tti_callers_count(struct tti_callers *callers, struct tti_group_call *call)
+{
+	tutti_status st;
+
+	pthread_mutex_lock(&callers->lock);
+	st = count(callers, call);
+	pthread_mutex_unlock(&callers->lock);
+	return st;
 }
 
 tutti_status tti_callers_enter(struct tti_callers *callers, struct tti_group_call *call)
 {
 	tutti_status st;
 
-	call->list = (uint64_t)call->n;
 	call->began_ns = tti_now_ns();
 	call->waits_ns = call->asked_ns = INT64_MIN / 2;
 	call->waits_on = call->suspect = call->blamed = -1;
 	pthread_mutex_lock(&callers->lock);
-	st = enter(callers, call);
+	st = check_tag(callers, call->tag);
+	if (st == TUTTI_OK) {
+		call->next = callers->calls;
+		callers->calls = call;
+	}
 	pthread_mutex_unlock(&callers->lock);
 	return st;
 }

@@ -38,7 +38,7 @@ struct tti_caller_answer {
 struct tti_group_call {
 	int tag, n;
 	const int *ranks; /* [n]: in the communicator, in their order; borrowed */
-	uint64_t context; /* set by enter(): alike on all ranks                 */
+	uint64_t context; /* set by count(): alike on all ranks                 */
 
 	/* Private to callers.c, under its lock. */
 	struct tti_group_call *next;
@@ -58,7 +58,11 @@ TUTTI_CHECKED tutti_status tti_callers_create(struct tti_boot *parent, uint64_t 
 /* NULL is fine. */
 void tti_callers_free(struct tti_callers *callers);
 
-/* This rank begins a call, which gets its context. TUTTI_EUSAGE: it is in another call with this tag. */
+/* This rank begins a call, of which tag, n and ranks are set: it gets its context, in which the others
+ * wait. TUTTI_EUSAGE: this rank is in another call with this tag. */
+TUTTI_CHECKED tutti_status tti_callers_count(struct tti_callers *callers,
+					     struct tti_group_call *call);
+/* It waits in the call from now on, until tti_callers_leave(). TUTTI_EUSAGE: as before. */
 TUTTI_CHECKED tutti_status tti_callers_enter(struct tti_callers *callers,
 					     struct tti_group_call *call);
 void tti_callers_leave(struct tti_callers *callers, struct tti_group_call *call);

@@ -113,18 +113,12 @@ static tutti_status get_callers(struct tti_comm *parent, struct tti_callers **ou
 	return st;
 }
 
-static tutti_status check_ranks(const struct tti_comm *parent, const int *ranks, int count,
-				int *own)
+/* `own`: this rank's place among them; -1: none. */
+static tutti_status check_ranks(const struct tti_comm *parent, const int *ranks, int count, int own)
 {
-	uint64_t *seen;
+	uint64_t *seen = tti_calloc(TTI_BITSET_WORDS(parent->n), sizeof(*seen));
 	tutti_status st = TUTTI_OK;
 
-	if (!ranks || count < 1 || count > parent->n)
-		return tti_fail(
-			TUTTI_EINVAL,
-			"count is %d and ranks is %p: of a communicator of %d ranks pass 1 to %d",
-			count, (const void *)ranks, parent->n, parent->n);
-	seen = tti_calloc(TTI_BITSET_WORDS(parent->n), sizeof(*seen));
 	if (!seen)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", parent->n);
 	for (int i = 0; i < count && st == TUTTI_OK; i++) {
@@ -136,46 +130,39 @@ static tutti_status check_ranks(const struct tti_comm *parent, const int *ranks,
 				      ranks[i]);
 		else
 			tti_bit_set(seen, (size_t)ranks[i]);
-		if (ranks[i] == parent->rank)
-			*own = i;
 	}
 	tti_free(seen);
-	if (st == TUTTI_OK && *own < 0)
+	if (st == TUTTI_OK && own < 0)
 		st = tti_fail(TUTTI_EINVAL,
 			      "rank %d calls, and is not among the %d ranks: only those do",
 			      parent->rank, count);
 	return st;
 }
 
-static tutti_status create_group(tutti_comm_t handle, struct tti_comm *parent, const int *ranks,
-				 int count, int tag, tutti_comm_t *out, const tutti_config *given)
+/* The call goes on in `out`, with `call`. */
+static tutti_status begin(tutti_comm_t handle, struct tti_comm *parent, struct tti_callers *callers,
+			  const struct tti_group_call *call, int own, struct create **out)
 {
-	const size_t ranks_bytes = (size_t)(count < 0 ? 0 : count) * sizeof(*ranks);
-	struct tti_callers *callers;
+	const size_t ranks_bytes = (size_t)call->n * sizeof(*call->ranks);
 	struct create *create;
-	tutti_config config;
 	tutti_status st;
-	int own = -1;
 
-	TTI_TRY(tti_comm_usable(parent));
-	TTI_TRY(check_ranks(parent, ranks, count, &own));
-	TTI_TRY(get_callers(parent, &callers));
-	config = tti_child_config(parent, given);
+	TTI_TRY(check_ranks(parent, call->ranks, call->n, own));
 	create = tti_zalloc(sizeof(*create) + ranks_bytes);
 	if (!create)
-		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", count);
-	memcpy(create->ranks, ranks, ranks_bytes);
+		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", call->n);
+	memcpy(create->ranks, call->ranks, ranks_bytes);
 	create->maker = (struct tti_maker){ .connect = connect_group,
 					    .free = free_create,
 					    .parent = parent,
 					    .ranks = create->ranks,
 					    .follows = parent,
-					    .follows_deaths = true };
+					    .follows_deaths = true,
+					    .awaited = { parent, call->context, create->ranks,
+							 call->n, own } };
 	create->handle = handle;
 	create->callers = callers;
-	create->settings = tti_child_settings(&config);
-	create->call.tag = tag;
-	create->call.n = count;
+	create->call = *call;
 	create->call.ranks = create->ranks;
 	/* Until it is made. */
 	st = tti_handle_enter(handle, &parent);
@@ -184,12 +171,52 @@ static tutti_status create_group(tutti_comm_t handle, struct tti_comm *parent, c
 		if (st != TUTTI_OK)
 			tti_handle_leave(handle);
 	}
-	if (st != TUTTI_OK) {
+	if (st == TUTTI_OK)
+		*out = create;
+	else
 		tti_free(create);
+	return st;
+}
+
+static int find_own(const struct tti_comm *parent, const int *ranks, int count)
+{
+	int own = count - 1;
+
+	while (own >= 0 && ranks[own] != parent->rank)
+		own--;
+	return own;
+}
+
+static tutti_status create_group(tutti_comm_t handle, struct tti_comm *parent, const int *ranks,
+				 int count, int tag, tutti_comm_t *out, const tutti_config *given)
+{
+	struct tti_group_call call = { .tag = tag, .n = count, .ranks = ranks };
+	struct tti_callers *callers;
+	struct create *create = NULL;
+	tutti_config config;
+	tutti_status st;
+	int own;
+
+	TTI_TRY(tti_comm_usable(parent));
+	if (!ranks || count < 1 || count > parent->n)
+		return tti_fail(
+			TUTTI_EINVAL,
+			"count is %d and ranks is %p: of a communicator of %d ranks pass 1 to %d",
+			count, (const void *)ranks, parent->n, parent->n);
+	own = find_own(parent, ranks, count);
+	TTI_TRY(get_callers(parent, &callers));
+	/* Before anything else can fail on this rank alone, so that the next one is in step. */
+	TTI_TRY(tti_callers_count(callers, &call));
+	st = begin(handle, parent, callers, &call, own, &create);
+	if (st != TUTTI_OK) {
+		/* Nobody else passes a list that is wrong. */
+		if (st != TUTTI_EINVAL)
+			tti_child_decline(&(struct tti_rendezvous){ parent, call.context, ranks,
+								    count, own });
 		return st;
 	}
-	create->maker.awaited =
-		(struct tti_rendezvous){ parent, create->call.context, create->ranks, count, own };
+	config = tti_child_config(parent, given);
+	create->settings = tti_child_settings(&config);
 	return tti_comm_make(&create->maker, count, own, true, &config, out);
 }
 
