@@ -50,9 +50,10 @@ static bool parse_point(const char *item, size_t len, struct point *out)
 	return count > 0;
 }
 
-void tti_fault_set(const char *list)
+bool tti_fault_set(const char *list)
 {
 	struct point parsed[MOST_POINTS];
+	bool failed = false;
 	int n = 0;
 
 	for (const char *item = list ? list : ""; *item;) {
@@ -68,10 +69,13 @@ void tti_fault_set(const char *list)
 		item += len + (item[len] == ',');
 	}
 	pthread_mutex_lock(&lock);
+	for (int i = 0; i < npoints; i++)
+		failed |= points[i].left == 0;
 	memcpy(points, parsed, (size_t)n * sizeof(parsed[0]));
 	npoints = n;
 	atomic_store_explicit(&state, n ? ON : OFF, memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
+	return failed;
 }
 
 static bool pass(const char *point)
@@ -95,7 +99,7 @@ bool tti_fault(const char *point)
 	if (now == UNREAD) {
 		/* OFF first: reading the list must not come back here. */
 		if (atomic_compare_exchange_strong(&state, &now, OFF))
-			tti_fault_set(tti_params_quiet()->fault);
+			(void)tti_fault_set(tti_params_quiet()->fault);
 		now = atomic_load_explicit(&state, memory_order_relaxed);
 	}
 	return now == ON && pass(point);

@@ -12,7 +12,7 @@
 /* Whether to fail here, now. */
 bool tti_fault(const char *point);
 
-/* Set the list from a test, NULL: none. */
-void tti_fault_set(const char *list);
+/* Set the list from a test, NULL: none. Whether a point of the list before has failed. */
+bool tti_fault_set(const char *list);
 
 #endif
