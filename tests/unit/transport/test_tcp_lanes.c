@@ -373,7 +373,7 @@ static void a_lane_is_lost_at_any_time(void **state)
 {
 	(void)state;
 	for (int how = RESET; how < MUTE; how++) {
-		for (int at = 0; at < 48; at += (SANITIZED ? 3 : 1) * (1 + how)) {
+		for (int at = 0; at < 48; at += (SANITIZED ? 7 : 1) * (1 + how)) {
 			struct world world;
 			struct traffic traffic = { &world, .seed = (uint64_t)(how * 100 + at),
 						   .messages = 60 };
@@ -571,7 +571,7 @@ static void storm(uint64_t seed, enum cut ncuts, uint64_t messages)
 static void storms_are_weathered(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= (SANITIZED ? 10 : 40); seed++)
+	for (uint64_t seed = 1; seed <= (SANITIZED ? 5 : 40); seed++)
 		storm(seed, MUTE, 400);
 	for (uint64_t seed = 100; seed <= (SANITIZED ? 101 : 103); seed++)
 		storm(seed, NCUTS, 400);
