@@ -376,7 +376,7 @@ static void who_wakes_late_is_told_who_is_missing(void **state)
 	kill(ranks[0].pid, SIGSTOP);
 	usleep(5000000);
 	kill(ranks[0].pid, SIGCONT);
-	must_be(0, TUTTI_ETIMEOUT, "rank 1 of 2 did not come within 4.0 s");
+	must_be(0, TUTTI_ETIMEOUT, "rank 1 of 2 did not come within");
 }
 
 int main(void)
