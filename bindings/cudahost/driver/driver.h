@@ -63,7 +63,7 @@ int tti_driver_device_of(CUcontext context, int *out);
 int tti_driver_stream(CUstream handle, struct tti_cuda_stream **out);
 
 /* What runs `function`, or if that is NULL, `other`. An error that names the kernel if it cannot run
- * on the host. */
+ * on the host. It is loaded first. */
 int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller,
 		      const struct tti_cuda_runnable **out);
 /* A launch as a node describes it. */

@@ -20,10 +20,12 @@
 #define CALL(name, params, args)   DECLARE(name, params)
 #define CALL_Z(name, params, args) CALL(name, params, args) CALL(name##_ptsz, params, args)
 #define CALL_D(name, params, args) CALL(name, params, args) CALL(name##_ptds, params, args)
+#define CALL_W(name, params, args) CALL(name, params, args)
 #include "driver/calls.def"
 #undef CALL
 #undef CALL_Z
 #undef CALL_D
+#undef CALL_W
 #undef DECLARE
 
 #if !defined(TTI_CUDA_H) && !defined(TTI_DRIVER_BODIES)

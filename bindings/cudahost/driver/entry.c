@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The exported functions that are done, and the table of all. Each counts the call, and fails where
- * that was asked for; else it calls its body. */
+ * that was asked for; else it waits if it is one that may, and calls its body. */
 #include <stdbool.h>
 
 #include "driver/driver_api.h"
 #include "driver/symbols.h"
 #include "engine/calls.h"
+#include "engine/drain.h"
 
-#define CALL(name, params, args)                                    \
-	CUresult tti_##name params;                                 \
-	CUresult name params                                        \
-	{                                                           \
-		const int failed = tti_cuda_call_enter(#name);      \
-		return failed ? (CUresult)failed : tti_##name args; \
+#define BODY(name, params, args, wait)                         \
+	CUresult tti_##name params;                            \
+	CUresult name params                                   \
+	{                                                      \
+		const int failed = tti_cuda_call_enter(#name); \
+		if (failed)                                    \
+			return (CUresult)failed;               \
+		wait;                                          \
+		return tti_##name args;                        \
 	}
+#define CALL(name, params, args)   BODY(name, params, args, (void)0)
+#define CALL_W(name, params, args) BODY(name, params, args, tti_cuda_drain_all())
 #define CALL_Z(name, params, args) CALL(name, params, args) CALL(name##_ptsz, params, args)
 #define CALL_D(name, params, args) CALL(name, params, args) CALL(name##_ptds, params, args)
 #include "driver/calls.def"

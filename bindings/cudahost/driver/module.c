@@ -2,15 +2,19 @@
 /* Modules and libraries of kernels. Code of a GPU cannot run here. It can be loaded, and what is
  * asked for by name has a handle, so that programs begin. The code is not read: any name is found,
  * and runs if tti_cuda_kernel_register() has it. A launch of another is an error that names it.
+ * A function is loaded onto a device when it is first launched there or asked about: as with CUDA's
+ * lazy loading, that may wait for all that devices do (drain.h).
  *
  * A library is a module, and a kernel of a library is a function, as CUDA lets both be passed. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "driver/driver.h"
+#include "engine/drain.h"
 #include "engine/held.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
@@ -18,6 +22,7 @@
 struct function {
 	struct function *next;
 	struct module *module;
+	_Atomic uint64_t loaded; /* onto which devices, a bit for each */
 	char name[];
 };
 
@@ -136,6 +141,7 @@ static struct function *make_function(struct module *module, const char *name)
 	if (!f)
 		return NULL;
 	memcpy(f->name, name, nbytes);
+	atomic_init(&f->loaded, 0);
 	f->module = module;
 	f->next = module->functions;
 	module->functions = f;
@@ -355,21 +361,39 @@ CUresult cuKernelGetName(const char **out, CUkernel kernel)
 	return cuFuncGetName(out, (CUfunction)kernel);
 }
 
+/* Onto the device of the thread's context. */
+static void load_function(struct function *f)
+{
+	const uint64_t bit = (uint64_t)1 << tti_cuda_device_current();
+
+	if (!(atomic_fetch_or(&f->loaded, bit) & bit))
+		tti_cuda_drain_all();
+}
+
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *out, CUfunction function)
 {
 	struct function *f;
-	const int bad = begin_function(function, out, __func__, &f);
+	int bad = tti_driver_begin_context(NULL);
 
 	if (!bad)
-		*out = CU_FUNCTION_LOADING_STATE_LOADED;
+		bad = begin_function(function, out, __func__, &f);
+	if (!bad)
+		*out = atomic_load(&f->loaded) >> tti_cuda_device_current() & 1
+			       ? CU_FUNCTION_LOADING_STATE_LOADED
+			       : CU_FUNCTION_LOADING_STATE_UNLOADED;
 	return tti_driver_result(bad);
 }
 
 CUresult cuFuncLoad(CUfunction function)
 {
 	struct function *f;
+	int bad = tti_driver_begin_context(NULL);
 
-	return tti_driver_result(begin_function(function, function, __func__, &f));
+	if (!bad)
+		bad = begin_function(function, function, __func__, &f);
+	if (!bad)
+		load_function(f);
+	return tti_driver_result(bad);
 }
 
 int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller,
@@ -380,6 +404,7 @@ int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller,
 
 	if (bad)
 		return bad;
+	load_function(f);
 	*out = tti_cuda_runnable_find(NULL, f->name);
 	if (*out)
 		return TTI_CUDA_OK;

@@ -30,7 +30,7 @@ static struct {
 	bool logs;
 	struct tti_cuda_pci places[TTI_CUDA_DEVICES_MOST];
 	struct tti_cuda_pairs refused, lying;
-	bool has_vmm;
+	bool has_vmm, waits;
 	int nmultiprocessors; /* of each device */
 	char wrong[TEXT];     /* why there is no device; "": there are as many as were asked for */
 } settings;
@@ -231,6 +231,7 @@ static void read_settings(void)
 	read_pairs("TUTTI_CUDAHOST_NO_PEER", settings.count, &settings.refused);
 	read_pairs("TUTTI_CUDAHOST_LIE", settings.count, &settings.lying);
 	settings.has_vmm = read_number("TUTTI_CUDAHOST_VMM", 1, 0, 1);
+	settings.waits = read_number("TUTTI_CUDAHOST_WAIT", 0, 0, 1);
 	settings.nmultiprocessors = read_number("TUTTI_CUDAHOST_SMS", SMS, 1, SMS_MOST);
 	read_failing();
 	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++)
@@ -357,6 +358,12 @@ bool tti_cuda_device_has_vmm(void)
 {
 	read_once();
 	return settings.has_vmm;
+}
+
+bool tti_cuda_device_waits(void)
+{
+	read_once();
+	return settings.waits;
 }
 
 int tti_cuda_device_multiprocessors(void)

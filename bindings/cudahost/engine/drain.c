@@ -25,3 +25,11 @@ int tti_cuda_device_drain(int device)
 	free(points);
 	return error;
 }
+
+void tti_cuda_drain_all(void)
+{
+	if (!tti_cuda_device_waits() || tti_cuda_begin())
+		return;
+	for (int device = 0; device < tti_cuda_device_count(); device++)
+		(void)tti_cuda_device_drain(device);
+}

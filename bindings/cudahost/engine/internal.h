@@ -47,6 +47,8 @@ const struct tti_cuda_pairs *tti_cuda_device_refused(void);
 const struct tti_cuda_pairs *tti_cuda_device_lying(void);
 /* TUTTI_CUDAHOST_SMS. */
 int tti_cuda_device_multiprocessors(void);
+/* TUTTI_CUDAHOST_WAIT. */
+bool tti_cuda_device_waits(void);
 
 /* Run a job; what it fails with becomes the device's failure, if that has none. */
 int tti_cuda_job_run(int device, const struct tti_cuda_job *job);
