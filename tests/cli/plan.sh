@@ -154,6 +154,7 @@ refuse()
 	lines out 0
 }
 refuse "no pattern 'circle'" --xml "$ndv4" --pattern ring,circle
+refuse "pattern 'ring' is there twice" --xml "$ndv4" --pattern ring,tree,ring
 refuse "--format 'pdf': choose one of table" --xml "$ndv4" --format pdf
 refuse "'3': choose auto, 0, 1 or 2" --xml "$ndv4" --cross-nic 3
 refuse "say it once" --xml "$ndv4:2" --nodes 2

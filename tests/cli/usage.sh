@@ -21,6 +21,8 @@ bad 'say which collective' perf
 bad "no collective 'all_redcue'; is all_reduce meant\?" perf all_redcue -n 2
 bad "no argument behind 'all_reduce', it was given 'broadcast'" perf all_reduce broadcast -n 2
 bad "no option --rank" perf all_reduce --rank 3
+bad "-o is for what reduces, not for broadcast" perf broadcast -o max -n 2
+bad "-r is for what has a root, not for all_reduce" perf all_reduce -r 0 -n 2
 bad "no option -x" perf all_reduce -x
 bad "option -n needs a value: RANKS" perf all_reduce -n
 bad "option --json takes no value, it was given '1'" perf all_reduce --json=1
@@ -80,7 +82,7 @@ bad 'no option --bogus' run --bogus -n 2 true
 bad '--rsh needs --hosts or --hostfile' run --rsh ssh -n 2 true
 bad '--port needs --hosts or --hostfile' run --port 4000 -n 2 true
 bad '--hosts: its value is empty' run --hosts '' true
-expect 1 "$TUTTI" run --hostfile / true
+expect 2 "$TUTTI" run --hostfile / true
 says err 'cannot read /: Is a directory'
 for host in -oX '[-oX]' '[-oX]:2' :4 '[]' '[]:4'; do
 	bad 'is no name of a host' run --hosts "$host" true

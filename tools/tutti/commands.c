@@ -111,7 +111,7 @@ static const struct perf_options perf_defaults = {
 	.max_bytes = (size_t)64 << 20,
 	.factor = 2,
 	.types = { { TUTTI_FLOAT32 }, 1 },
-	.ops = { { TUTTI_SUM }, 1 },
+	.root = -1,
 	.warmup = 5,
 	.check = 1,
 };

@@ -116,6 +116,26 @@ static bool pairs_fit(const struct perf_options *o)
 	return false;
 }
 
+/* What is given and means nothing here would be taken for what was measured. */
+static bool take_call(struct perf_options *o)
+{
+	if (o->ops.n && !coll_is(o->coll, COLL_REDUCES)) {
+		tool_bad_usage("-o is for what reduces, not for %s",
+			       tutti_collective_name(o->coll));
+		return false;
+	}
+	if (o->root >= 0 && !coll_is(o->coll, COLL_ROOTED)) {
+		tool_bad_usage("-r is for what has a root, not for %s",
+			       tutti_collective_name(o->coll));
+		return false;
+	}
+	if (!o->ops.n)
+		o->ops.at[o->ops.n++] = TUTTI_SUM;
+	if (o->root < 0)
+		o->root = 0;
+	return true;
+}
+
 static bool options_fit(const struct perf_options *o)
 {
 	const size_t available = o->nranks ? available_memory() : 0;
@@ -170,8 +190,6 @@ static int start(struct perf_options *o)
 		.main = perf_rank_main,
 	};
 
-	if (!coll_is(o->coll, COLL_REDUCES))
-		o->ops.n = 1;
 	if (o->coll == TUTTI_BARRIER) {
 		o->types.n = 1;
 		o->max_bytes = o->min_bytes;
@@ -185,7 +203,8 @@ int perf_run(void *options)
 {
 	struct perf_options *const o = options;
 
-	if ((o->algorithm && !coll_find_algorithm(o->coll, o->algorithm)) || !options_fit(o))
+	if ((o->algorithm && !coll_find_algorithm(o->coll, o->algorithm)) || !take_call(o) ||
+	    !options_fit(o))
 		return TOOL_USAGE;
 	return start(o);
 }

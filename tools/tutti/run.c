@@ -11,7 +11,7 @@ static int read_hosts(const struct run_options *options, struct hosts *out)
 			return TOOL_USAGE;
 	for (int i = 0; i < options->hostfiles.n; i++)
 		if (!hosts_read(options->hostfiles.at[i], out))
-			return TOOL_FINDING;
+			return TOOL_USAGE;
 	return TOOL_GOOD;
 }
 

@@ -62,6 +62,8 @@ static tutti_status read_patterns(const char *text, uint32_t *out)
 					"ring, tree, balanced-tree, split-tree, nvls, "
 					"collnet-chain and collnet-direct",
 					name);
+		if (*out & 1u << pattern)
+			return tti_fail(TUTTI_EINVAL, "pattern '%s' is there twice", name);
 		*out |= 1u << pattern;
 		text += len + (text[len] == ',');
 	}
