@@ -6,7 +6,10 @@
 #include "boot/boot.h"
 #include "core/comm.h"
 #include "core/device/flight.h"
+#include "util/clock.h"
 #include "util/error.h"
+#include "util/log.h"
+#include "util/params.h"
 
 /* CUDA's name of a stream that each thread has for itself. */
 #define PER_THREAD ((void *)2)
@@ -134,21 +137,79 @@ static bool is_circle(const struct tti_comm *comm, int *behind, int *ahead)
 	return false;
 }
 
-tutti_status tti_circle_check(const struct tti_flight *flight)
+/* -- More kernels than a GPU runs ----------------------------------------------------------- */
+
+static bool is_on(struct tti_flights *flights, const struct tti_comm *comm, struct place *out)
+{
+	*out = place_of(flights);
+	return out->launch && flights->of->device->ordinal == comm->device->ordinal;
+}
+
+/* Whether a kernel listed before it is in the same stream: of the two only one runs at a time. */
+static bool is_counted(const struct tti_flights *flights, const struct place *place)
+{
+	for (struct tti_flights *other = all.first; other != flights; other = other->next) {
+		struct place at;
+
+		if (is_on(other, place->comm, &at) && at.stream == place->stream &&
+		    at.launch != place->launch)
+			return true;
+	}
+	return false;
+}
+
+/* Blocks of kernels of the GPU that have not ended and that nothing orders. Under the lock. */
+static uint32_t count_blocks(const struct tti_comm *comm)
+{
+	uint32_t nblocks = 0;
+
+	for (struct tti_flights *flights = all.first; flights; flights = flights->next) {
+		struct place place;
+
+		if (is_on(flights, comm, &place) && !is_counted(flights, &place))
+			nblocks += flights->of->device->shape.nblocks;
+	}
+	return nblocks;
+}
+
+/* Events may order them, which nobody can see, so it is no error. */
+static void warn_of_crowd(const struct tti_comm *comm, uint32_t nblocks)
+{
+	const uint32_t most = comm->devices->fact[comm->rank].nresident;
+
+	if (nblocks <= most || comm->device->flights->has_warned)
+		return;
+	comm->device->flights->has_warned = true;
+	tti_log(TTI_LOG_WARN, TTI_CORE,
+		"kernels of calls of this process on GPU %d have %u blocks, and it runs %u at a "
+		"time: "
+		"rank %d may wait for one that does not run, for ever; let streams order "
+		"calls of several communicators, on all ranks alike, or lower TUTTI_CUDA_BLOCKS",
+		comm->device->ordinal, nblocks, most, comm->rank);
+}
+
+/* -- A look ----------------------------------------------------------------------------------- */
+
+tutti_status tti_circle_check(const struct tti_flight *flight, int64_t waited_ns)
 {
 	const struct tti_comm *comm = flight->comm;
 	uint64_t before, after;
 	int behind, ahead = -1;
+	uint32_t nblocks;
 	bool found;
 
 	(void)tti_flight_waits_for(comm->device, &before);
 	pthread_mutex_lock(&all.lock);
 	found = is_circle(comm, &behind, &ahead);
+	nblocks = count_blocks(comm);
 	pthread_mutex_unlock(&all.lock);
 	/* What it waited for may have come meanwhile. */
 	(void)tti_flight_waits_for(comm->device, &after);
-	if (!found || before != after)
+	if (!found || before != after) {
+		if (waited_ns >= tti_params()->stall_ms * TTI_NS_PER_MS)
+			warn_of_crowd(comm, nblocks);
 		return TUTTI_OK;
+	}
 	return tti_fail(
 		TUTTI_EUSAGE,
 		"the kernel of rank %d is behind that of rank %d in one stream, which waits "

@@ -112,7 +112,7 @@ static void look(struct tti_flight *flight, struct tti_job *job, bool has_ended)
 	if (flight->examined_ns)
 		job->status = tti_gpu_health(flight->comm->device->gpu);
 	if (job->status >= 0 && job->waits_since_ns && now - job->waits_since_ns >= EXAMINE_NS)
-		job->status = tti_circle_check(flight);
+		job->status = tti_circle_check(flight, now - job->waits_since_ns);
 	job->status = job->status == TUTTI_OK ? TUTTI_AGAIN : job->status;
 	flight->examined_ns = now;
 }

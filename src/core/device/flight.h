@@ -152,6 +152,7 @@ struct tti_flights {
 	/* Of circle.c. */
 	struct tti_comm *of;
 	struct tti_flights *next;
+	bool has_warned; /* of its thread */
 };
 
 /* Start `executable` on the rank's device; arguments as of tti_job_program(). `args`: type and

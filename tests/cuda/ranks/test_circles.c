@@ -5,16 +5,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu.h"
 #include "ranks.h"
 
 #define MOST  3
 #define COUNT 2000
+
+/* Ten times what the slowest machine needs. */
+#define PATIENCE_MS 60000
 
 /* Ranks of this thread. */
 struct crew {
@@ -79,7 +85,6 @@ static void close_crew(struct crew *crew)
 			(void)gpu_stream_close(&crew->stream[rank]);
 		gpu_free(&crew->buffer[rank]);
 	}
-	ranks_assert_nothing_held();
 }
 
 static void behind_another(int n)
@@ -99,6 +104,7 @@ static void behind_another(int n)
 				       "stream, which waits for it"));
 	}
 	close_crew(&crew);
+	ranks_assert_nothing_held();
 }
 
 static void a_rank_behind_one_that_waits_for_it_is_an_error(void **state)
@@ -138,11 +144,64 @@ static void ranks_that_are_late_are_no_error(void **state)
 		assert_int_equal(st, TUTTI_OK);
 	}
 	close_crew(&crew);
+	ranks_assert_nothing_held();
+}
+
+/* Ranks 0 and 1 of two communicators wait in a stream for each. The GPU is said to run fewer blocks than they have. */
+static void crowd(void)
+{
+	const char *path = strchr(getenv("TUTTI_DEBUG_FILE"), '/');
+	struct crew crew[2];
+	static char text[1 << 16];
+	FILE *log;
+
+	for (int i = 0; i < 2; i++) {
+		struct tti_comm *comm;
+
+		open_crew(&crew[i], 3);
+		comm = ranks_inside(crew[i].comm[0]);
+		comm->devices->fact[0].nresident = 4 * comm->device->shape.nblocks - 1;
+	}
+	for (int i = 0; i < 2; i++)
+		call_in_a_group(&crew[i], 0, 2);
+	for (int ms = 0; ms < PATIENCE_MS && !strstr(text, "and it runs 7 at a time"); ms++) {
+		(void)usleep(1000);
+		log = fopen(path, "r");
+		if (log)
+			text[fread(text, 1, sizeof(text) - 1, log)] = '\0';
+		if (log)
+			(void)fclose(log);
+	}
+	assert_non_null(strstr(text, "on GPU 1 have 8 blocks, and it runs 7 at a time"));
+	for (int i = 0; i < 2; i++) {
+		call(&crew[i], 2);
+		wait_for_all(&crew[i]);
+	}
+	for (int i = 0; i < 2; i++)
+		close_crew(&crew[i]);
+	ranks_assert_nothing_held();
+}
+
+static void more_blocks_than_the_gpu_runs_are_warned_of(void **state)
+{
+	char file[] = "/tmp/tutti_circles_XXXXXX", variable[64];
+	const char *const variables[] = { "TUTTI_STALL_MS=1000", "TUTTI_CUDA_BLOCKS=2", variable,
+					  NULL };
+	const int fd = mkstemp(file);
+
+	(void)state;
+	assert_true(fd >= 0);
+	(void)snprintf(variable, sizeof(variable), "TUTTI_DEBUG_FILE=%s", file);
+	in_child(crowd, variables);
+	(void)close(fd);
+	(void)unlink(file);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* First: its child has read no variable yet. */
+		cmocka_unit_test(more_blocks_than_the_gpu_runs_are_warned_of),
 		cmocka_unit_test(a_rank_behind_one_that_waits_for_it_is_an_error),
 		cmocka_unit_test(ranks_between_the_two_are_seen_through),
 		cmocka_unit_test(ranks_that_are_late_are_no_error),
