@@ -30,11 +30,12 @@
  *
  * Short messages go as words instead: 8 bytes, of which 4 are data and 4 are a flag, written by one
  * store. The receiver waits for the flag of every word, which is the number of the message (the low
- * 32 bits of seq + 1), and needs no counter `full`. The slot holds twice the bytes then. The first
- * words are the head. `freed` counts as above. A whole call goes one way (tti_dev_call.words), and
- * both kinds share the sequence and the slots; a slot is cleared by nobody, since a number of a
- * message comes back only after 2^32 others. A message of the other kind may leave any bytes in the
- * slot, so words lie in an area of their own.
+ * 32 bits of seq + 1; 2^31 in place of 0), and needs no counter `full`. The slot holds twice the bytes
+ * then. The first words are the head. `freed` counts as above. A whole call goes one way
+ * (tti_dev_call.words), and both kinds share the sequence and the slots; a slot is cleared by nobody,
+ * since a number of a message comes back only after 2^31 others. Words are zeroed at first, which is
+ * no number. A message of the other kind may leave any bytes in the slot, so words lie in an area of
+ * their own.
  *
  * Owner: who fills them. Threads: counters as above; all else belongs to the block while the kernel
  * runs, and to the host between kernels. */

@@ -167,6 +167,15 @@ struct tti_dev_unit {
 
 #define TTI_DEV_UNIT 16
 
+/* Of the words of the message that comes after so many. Not 0, as words are at first: a message may be
+ * longer than all that were in its slot before. */
+TTI_DEV_FN uint32_t tti_dev_flag_after(uint64_t seq)
+{
+	const uint32_t number = (uint32_t)(seq + 1);
+
+	return number ? number : (uint32_t)1 << 31;
+}
+
 TTI_DEV_FN uint64_t tti_dev_word(uint64_t data, uint32_t flag)
 {
 	return (data & UINT32_MAX) | (uint64_t)flag << 32;

@@ -102,7 +102,7 @@ TTI_DEV_FN int tti_dev_has_come(const struct tti_dev_env *env, int32_t queue, in
 				int32_t round)
 {
 	const struct tti_dev_lane *lane = tti_dev_lane_at(env, queue);
-	const uint32_t flag = (uint32_t)(lane->seq + 1);
+	const uint32_t flag = tti_dev_flag_after(lane->seq);
 	const uint64_t *words;
 	uint64_t a, b, c, d;
 

@@ -191,7 +191,7 @@ TTI_DEV_FN void tti_dev_find_message(struct tti_dev_env *env, int32_t queue,
 		const uint64_t *words =
 			TTI_DEV_AT(&env->world, uint64_t, tti_dev_words_of(lane, slot));
 		const struct tti_dev_unit head =
-			tti_dev_await_words(env, words, 0, (uint32_t)(seq + 1), peer);
+			tti_dev_await_words(env, words, 0, tti_dev_flag_after(seq), peer);
 
 		came.tag = head.part[0];
 		came.nbytes = head.part[1];
@@ -201,7 +201,7 @@ TTI_DEV_FN void tti_dev_find_message(struct tti_dev_env *env, int32_t queue,
 		came = TTI_DEV_AT(&env->world, struct tti_dev_head, lane->heads)[slot];
 		out->at = TTI_DEV_AT(&env->world, void, lane->slots + slot * lane->slot_bytes);
 	}
-	out->flag = (uint32_t)(seq + 1);
+	out->flag = tti_dev_flag_after(seq);
 	out->peer = env->shared->words ? peer : -1;
 	if (!env->gave_up)
 		tti_dev_check_head(env, peer, &came, own);
@@ -219,7 +219,7 @@ TTI_DEV_FN void tti_dev_find_room(struct tti_dev_env *env, int32_t queue,
 	    !tti_dev_wait_counter(env, TTI_DEV_AT(&env->world, uint64_t, lane->freed),
 				  seq + 1 - lane->nslots, peer, 1, &lane->known))
 		return;
-	out->flag = (uint32_t)(seq + 1);
+	out->flag = tti_dev_flag_after(seq);
 	if (env->shared->words) {
 		const struct tti_dev_unit head = { { own->tag, own->nbytes } };
 

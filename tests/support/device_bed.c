@@ -134,7 +134,7 @@ static void age_lane(const struct device_bed *bed, struct tti_dev_lane *lane)
 	*(uint64_t *)device_view(bed, lane->full) = carried;
 	*(uint64_t *)device_view(bed, lane->freed) = carried;
 	/* Words of numbers that do not come next. */
-	if (lane->words && carried > 0)
+	if (lane->words && carried > 0 && !bed->config.is_unwritten)
 		memset(device_view(bed, lane->words), 0x77,
 		       (size_t)2 * lane->nslots * lane->word_bytes);
 }

@@ -39,6 +39,7 @@ struct device_config {
 	bool words;          /* calls go by words */
 	bool is_guarded;
 	uint64_t carried;    /* messages that every lane has carried before */
+	bool is_unwritten;   /* none of them went by words */
 	int per_launch;      /* ranks; 0: as many as there can be */
 	bool in_turns;       /* all threads are stacks of one (device_turns.h) */
 	device_run_fn run;   /* tti_dev_host_run() if nothing is said; not in turns */
