@@ -62,26 +62,40 @@ static tutti_status wait_for_inits(void)
 	return st;
 }
 
-/* Streams first: they run while the caller runs its own batch. */
-static tutti_status start_batches(struct tti_queued_call *calls, size_t n)
+static tutti_status start_streams(const struct tti_queued_call *calls, size_t n)
 {
-	tutti_status st = tti_submit_place(calls, n);
-	bool has_null = false;
-	size_t nlaunched = 0;
+	tutti_status st = TUTTI_OK;
 
-	for (size_t i = 0; i < n; i++)
-		nlaunched += calls[i].is_launched;
-	if (st == TUTTI_OK && nlaunched > 0)
-		st = tti_submit_launches(calls, n);
 	for (size_t i = 0; i < n && st == TUTTI_OK; i++) {
 		size_t first = 0;
 
 		while (calls[first].stream != calls[i].stream)
 			first++;
-		has_null |= !calls[i].stream;
 		if (first == i && calls[i].stream && !calls[i].is_launched)
 			st = tti_submit_batch(calls, n, calls[i].stream);
 	}
+	return st;
+}
+
+/* Streams first: they run while the caller runs its own batch. A launch may wait for other ranks, which makes
+ * lanes; so those of this thread that have no device, and thus no launch, are queued before. */
+static tutti_status start_batches(struct tti_queued_call *calls, size_t n)
+{
+	tutti_status st = tti_submit_place(calls, n);
+	bool has_null = false, hosts_first = true;
+	size_t nlaunched = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		nlaunched += calls[i].is_launched;
+		has_null |= !calls[i].stream;
+		hosts_first &= !calls[i].stream || calls[i].is_launched || !calls[i].comm->device;
+	}
+	if (st == TUTTI_OK && hosts_first)
+		st = start_streams(calls, n);
+	if (st == TUTTI_OK && nlaunched > 0)
+		st = tti_submit_launches(calls, n);
+	if (st == TUTTI_OK && !hosts_first)
+		st = start_streams(calls, n);
 	if (st == TUTTI_OK && has_null)
 		st = tti_submit_batch(calls, n, NULL);
 	return st;
