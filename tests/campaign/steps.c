@@ -39,13 +39,12 @@ static int draw_stream(struct player *player)
 	return (int)program_draw(&player->random, PLAYER_STREAMS + 1) - 1;
 }
 
-/* Takes a piece for each item that this rank is in, the calls of a communicator on one stream. A rank
- * with a device has all of a group on streams, or none: those on none begin when all others are
- * launched, which may have to wait for another rank. */
+/* Takes a piece for each item that this rank is in, the calls of a communicator on one stream. A thread
+ * has all of a group on streams, or none: those on none begin when all others are launched, which may
+ * have to wait for another rank. */
 static void take_pieces(struct player *player, const struct step *step,
-			struct piece *pieces[PROGRAM_ITEMS], int only, int graph)
+			struct piece *pieces[PROGRAM_ITEMS], bool is_null, int only, int graph)
 {
-	const bool is_null = program_draw(&player->random, PLAYER_STREAMS + 1) == 0;
 	int stream[PROGRAM_COMMS];
 
 	player_make_room(player, step->nitems);
@@ -86,10 +85,11 @@ static void make_all(struct player *players, int n, const struct step *step,
 
 static void do_calls(struct player *players, int n, const struct step *step)
 {
+	const bool is_null = program_draw(&players[0].random, PLAYER_STREAMS + 1) == 0;
 	struct piece *pieces[PROGRAM_RANKS][PROGRAM_ITEMS];
 
 	for (int p = 0; p < n; p++)
-		take_pieces(&players[p], step, pieces[p], NO_STREAM, -1);
+		take_pieces(&players[p], step, pieces[p], is_null, NO_STREAM, -1);
 	make_all(players, n, step, pieces);
 	for (int p = 0; p < n; p++) {
 		player_await(&players[p], NO_STREAM);
@@ -116,7 +116,7 @@ static void do_capture(struct player *players, int n, const struct step *step)
 
 	for (int p = 0; p < n; p++) {
 		stream[p] = (int)program_draw(&players[p].random, PLAYER_STREAMS);
-		take_pieces(&players[p], step, pieces[p], stream[p], step->graph);
+		take_pieces(&players[p], step, pieces[p], false, stream[p], step->graph);
 	}
 	for (int p = 0; p < n; p++)
 		if (is_in_any(&players[p], step))
