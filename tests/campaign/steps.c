@@ -275,7 +275,8 @@ static void make_child(struct player *player, const struct step *step, bool is_a
 		CHECK_OK(tutti_comm_shrink(parent, list, n, &seat->comm, &config,
 					   TUTTI_SHRINK_DEFAULT));
 	else if (is_member)
-		CHECK_OK(tutti_comm_create_group(parent, list, n, 0, &seat->comm, &config));
+		CHECK_OK(tutti_comm_create_group(parent, list, n, step->child, &seat->comm,
+						 &config));
 	seat->is_made = step->is_blocking && is_alone;
 }
 
