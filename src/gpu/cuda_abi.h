@@ -200,6 +200,8 @@ enum {
 	X(context_peer, cuCtxEnablePeerAccess, (tti_cuda_context peer, unsigned flags))           \
 	X(alloc, cuMemAlloc_v2, (uint64_t * out, size_t nbytes))                                  \
 	X(free, cuMemFree_v2, (uint64_t at))                                                      \
+	X(alloc_in, cuMemAllocAsync, (uint64_t * out, size_t nbytes, void *stream))               \
+	X(free_in, cuMemFreeAsync, (uint64_t at, void *stream))                                   \
 	X(create, cuMemCreate,                                                                    \
 	  (tti_cuda_handle * out, size_t nbytes, const struct tti_cuda_prop *what,                \
 	   unsigned long long flags))                                                             \

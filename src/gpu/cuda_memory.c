@@ -7,6 +7,19 @@
 #include "gpu/cuda_impl.h"
 #include "util/mem.h"
 
+/* Wait for what was asked for with `rc`, by *function, which is the one that failed. Also after an error
+ * nothing is to be under way: the caller frees what is copied. */
+static int finish(const struct tti_gpu *gpu, int rc, const char **function)
+{
+	if (rc)
+		return rc;
+	*function = "cuStreamSynchronize";
+	rc = gpu->driver->call.stream_wait(gpu->stream);
+	if (rc)
+		(void)gpu->driver->call.stream_wait(gpu->stream);
+	return rc;
+}
+
 /* -- Memory of the process alone --------------------------------------------------- */
 
 /* What was set aside. */
@@ -62,16 +75,6 @@ static bool add_spare(const struct tti_gpu *gpu, bool is_pinned, uint64_t at, si
 	return true;
 }
 
-void tti_gpu_spares_free(struct tti_gpu *gpu)
-{
-	uint64_t at;
-
-	while ((at = take_spare(gpu, false, 0)))
-		tti_gpu_free(gpu, at);
-	while ((at = take_spare(gpu, true, 0)))
-		tti_gpu_pinned_free(gpu, (void *)(uintptr_t)at);
-}
-
 int tti_gpu_take(const struct tti_gpu *gpu, size_t nbytes, uint64_t *out)
 {
 	int rc = TTI_CUDA_SUCCESS;
@@ -85,26 +88,61 @@ int tti_gpu_take(const struct tti_gpu *gpu, size_t nbytes, uint64_t *out)
 	return rc;
 }
 
+static int free_at(const struct tti_gpu *gpu, uint64_t at, const char **function)
+{
+	const struct tti_cuda_functions *const call = &gpu->driver->call;
+	int rc;
+
+	*function = "cuMemFreeAsync";
+	rc = call->free_in(at, gpu->stream);
+	if (rc)
+		rc = call->free_in(at, gpu->stream);
+	return finish(gpu, rc, function);
+}
+
+/* In the order of a stream that has nothing else to do: cuMemAlloc() may wait for all kernels of the
+ * process, and cuMemFree() does, one of which may wait for a rank whose thread is here. */
 tutti_status tti_gpu_alloc(struct tti_gpu *gpu, size_t nbytes, uint64_t *out)
 {
+	const char *function = "cuMemAllocAsync", *ignored;
 	struct tti_gpu_scope scope;
 	int rc;
 
 	*out = 0;
 	TTI_TRY(tti_gpu_enter(gpu, true, &scope));
-	rc = tti_gpu_take(gpu, nbytes, out);
+	rc = finish(gpu, gpu->driver->call.alloc_in(out, nbytes, gpu->stream), &function);
+	if (rc && *out)
+		(void)free_at(gpu, *out, &ignored);
 	tti_gpu_leave(gpu, &scope);
-	if (rc)
-		return tti_gpu_fail(gpu, rc, "cuMemAlloc", "%zu bytes of its memory", nbytes);
+	if (rc) {
+		*out = 0;
+		return tti_gpu_fail(gpu, rc, function, "%zu bytes of its memory", nbytes);
+	}
+	tti_gpu_count(&tti_gpu_counts.memories, 1);
 	return TUTTI_OK;
 }
 
 void tti_gpu_free(struct tti_gpu *gpu, uint64_t at)
 {
 	struct tti_gpu_scope scope;
+	const char *function;
+	int rc;
 
 	if (!at)
 		return;
+	tti_gpu_count(&tti_gpu_counts.memories, -1);
+	if (!tti_gpu_enter_again(gpu, &scope))
+		return;
+	rc = free_at(gpu, at, &function);
+	if (rc)
+		tti_gpu_not_released(gpu, rc, function);
+	tti_gpu_leave(gpu, &scope);
+}
+
+static void free_shared(struct tti_gpu *gpu, uint64_t at)
+{
+	struct tti_gpu_scope scope;
+
 	tti_gpu_count(&tti_gpu_counts.memories, -1);
 	if (!tti_gpu_enter_again(gpu, &scope))
 		return;
@@ -115,7 +153,7 @@ void tti_gpu_free(struct tti_gpu *gpu, uint64_t at)
 void tti_gpu_set_aside(struct tti_gpu *gpu, uint64_t at, size_t nbytes)
 {
 	if (at && !add_spare(gpu, false, at, nbytes))
-		tti_gpu_free(gpu, at);
+		free_shared(gpu, at);
 }
 
 static void free_host(const struct tti_gpu *gpu, void *host)
@@ -174,6 +212,16 @@ void tti_gpu_pinned_free(struct tti_gpu *gpu, void *host)
 	tti_gpu_leave(gpu, &scope);
 }
 
+void tti_gpu_spares_free(struct tti_gpu *gpu)
+{
+	uint64_t at;
+
+	while ((at = take_spare(gpu, false, 0)))
+		free_shared(gpu, at);
+	while ((at = take_spare(gpu, true, 0)))
+		tti_gpu_pinned_free(gpu, (void *)(uintptr_t)at);
+}
+
 static void unregister(struct tti_gpu *gpu, void *host)
 {
 	tti_gpu_give_back(gpu, gpu->driver->call.host_unregister, host, "cuMemHostUnregister");
@@ -217,19 +265,6 @@ void tti_gpu_unpin(struct tti_gpu *gpu, void *host)
 }
 
 /* -- Copies that are waited for ---------------------------------------------------- */
-
-/* Wait for what was asked for with `rc`, by *function, which is the one that failed. Also after an error
- * nothing is to be under way: the caller frees what is copied. */
-static int finish(const struct tti_gpu *gpu, int rc, const char **function)
-{
-	if (rc)
-		return rc;
-	*function = "cuStreamSynchronize";
-	rc = gpu->driver->call.stream_wait(gpu->stream);
-	if (rc)
-		(void)gpu->driver->call.stream_wait(gpu->stream);
-	return rc;
-}
 
 tutti_status tti_gpu_write(struct tti_gpu *gpu, uint64_t to, const void *host, size_t nbytes)
 {

@@ -15,11 +15,11 @@
 
 /* -- Memory of the process alone -------------------------------------------------- */
 
-/* At least 256-byte aligned, not zeroed. */
+/* At least 256-byte aligned, not zeroed, for kernels of this GPU alone. Waits for no kernel, and freeing neither. */
 TUTTI_CHECKED tutti_status tti_gpu_alloc(struct tti_gpu *gpu, size_t nbytes, uint64_t *out);
 void tti_gpu_free(struct tti_gpu *gpu, uint64_t at); /* 0 is fine */
-/* Free it later, since that waits for all that the device does, and a kernel of a rank of this process
- * may wait for one whose thread is here. The next allocation of its size gets it; the rest is freed when
+/* Free what tti_gpu_take() gave later, since that waits for all that the device does, and a kernel of a rank of
+ * this process may wait for one whose thread is here. The next allocation of its size gets it; the rest is freed when
  * nobody has the device open any more. Nothing uses the memory now. 0 is fine. */
 void tti_gpu_set_aside(struct tti_gpu *gpu, uint64_t at, size_t nbytes);
 

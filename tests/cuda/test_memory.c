@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cuda/program.h"
 #include "gpu/cuda_memory.h"
+#include "gpu/cuda_stream.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/params.h"
@@ -102,6 +105,33 @@ static void pinned_memory_is_zeroed_and_in_reach(void **state)
 	assert_true(nothing_is_held());
 }
 
+static void wait_until_set(void *arg)
+{
+	while (!atomic_load((atomic_int *)arg))
+		(void)usleep(1000);
+}
+
+/* The stream may be another rank's, which waits for what this thread does next. With
+ * TUTTI_CUDAHOST_WAIT=1 cuMemAlloc() and cuMemFree() would wait for ever. */
+static void memory_is_made_and_freed_while_a_stream_is_busy(void **state)
+{
+	atomic_int is_set = 0;
+	uint64_t at;
+	void *stream;
+
+	(void)state;
+	assert_int_equal(tti_gpu_stream_create(gpu, false, &stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_call(gpu, wait_until_set, &is_set, stream), TUTTI_OK);
+	assert_int_equal(tti_gpu_alloc(gpu, NBYTES, &at), TUTTI_OK);
+	assert_int_equal(tti_gpu_zero(gpu, at, NBYTES), TUTTI_OK);
+	tti_gpu_free(gpu, at);
+	assert_int_equal(tti_gpu_stream_query(gpu, stream), TUTTI_AGAIN);
+	atomic_store(&is_set, 1);
+	assert_int_equal(tti_gpu_stream_wait(gpu, stream), TUTTI_OK);
+	tti_gpu_stream_destroy(gpu, stream);
+	assert_true(nothing_is_held());
+}
+
 static void memory_of_this_process_is_the_same_address(void **state)
 {
 	struct tti_gpu_memory *memory, *seen, *same;
@@ -155,7 +185,7 @@ static void buffers_are_told_apart(void **state)
 	void *host;
 
 	(void)state;
-	assert_int_equal(tti_gpu_alloc(gpu, NBYTES, &at), TUTTI_OK);
+	at = program_alloc(gpu, NBYTES);
 	assert_int_equal(tti_gpu_pinned_alloc(gpu, NBYTES, &host, &host_at), TUTTI_OK);
 	assert_int_equal(
 		tti_gpu_buffer(gpu, (void *)(uintptr_t)(at + 16), NBYTES - 16, "input", &pointer),
@@ -186,7 +216,7 @@ static void buffers_are_told_apart(void **state)
 	says("is memory of GPU 0, and the communicator's is GPU 1");
 	tti_gpu_close(other);
 	tti_gpu_pinned_free(gpu, host);
-	tti_gpu_free(gpu, at);
+	program_free(gpu, at);
 	assert_true(nothing_is_held());
 }
 
@@ -303,12 +333,12 @@ static void another_process_reaches_what_the_program_allocated(void **state)
 	uint64_t at;
 
 	(void)state;
-	assert_int_equal(tti_gpu_alloc(gpu, NBYTES, &at), TUTTI_OK);
+	at = program_alloc(gpu, NBYTES);
 	assert_int_equal(tti_gpu_memory_wrap(gpu, at + 4096, &memory), TUTTI_OK);
 	assert_true(memory->at == at && memory->share == TTI_GPU_BY_IPC);
 	exchange(memory, "any");
 	tti_gpu_memory_free(memory);
-	tti_gpu_free(gpu, at);
+	program_free(gpu, at);
 
 	/* And memory apart from its address a file descriptor, if it was asked for. */
 	if (!is_ipc()) {
@@ -369,6 +399,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pinned_memory_is_zeroed_and_in_reach),
+		cmocka_unit_test(memory_is_made_and_freed_while_a_stream_is_busy),
 		cmocka_unit_test(memory_of_this_process_is_the_same_address),
 		cmocka_unit_test(names_of_anything_else_are_refused),
 		cmocka_unit_test(buffers_are_told_apart),

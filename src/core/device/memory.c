@@ -215,7 +215,7 @@ void tti_device_free_memory(struct tti_device *device)
 	for (size_t i = 0; i < device->pieces.n; i++) {
 		const struct tti_device_piece *piece = &device->pieces.at[i];
 
-		tti_gpu_set_aside(device->gpu, piece->at, piece->nbytes);
+		tti_gpu_free(device->gpu, piece->at);
 		tti_gpu_pinned_set_aside(device->gpu, piece->host, piece->nbytes);
 	}
 	tti_vec_release(&device->programs);

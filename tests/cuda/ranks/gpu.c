@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cuda/program.h"
 #include "gpu/cuda_memory.h"
 #include "gpu/cuda_stream.h"
 #include "tutti/tutti.h"
@@ -43,7 +44,7 @@ void gpu_alloc(struct gpu_buffer *out, int device, size_t nbytes)
 		return;
 	}
 	must(tti_gpu_open(device, &out->gpu));
-	must(tti_gpu_alloc(out->gpu, nbytes, &at));
+	at = program_alloc(out->gpu, nbytes);
 	must(tti_gpu_zero(out->gpu, at, nbytes));
 	out->memory = (char *)(uintptr_t)at;
 	out->view = view_of(out->gpu, at);
@@ -73,7 +74,7 @@ void gpu_free(struct gpu_buffer *buffer)
 	else if (buffer->memory == buffer->view)
 		tti_gpu_pinned_free(buffer->gpu, buffer->memory);
 	else
-		tti_gpu_free(buffer->gpu, (uintptr_t)buffer->memory);
+		program_free(buffer->gpu, (uintptr_t)buffer->memory);
 	tti_gpu_close(buffer->gpu);
 }
 
