@@ -15,8 +15,7 @@ OF_GPU, OF_HOST = "tutti_kernels.fatbin", "libtutti_kernels_host.so"
 # What every Linux has.
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl.so", "librt.so", "libgcc_s",
           "libstdc++")
-TARGETS = ["gpu_programs", "tutti_nccl", "tutti_shared", "tutti_kernels_host", "tutti_cuda", "tutti_cudart13",
-           "tutti_fatbin"]
+TARGET = "gpu_programs"
 
 
 def say(text):
@@ -93,7 +92,7 @@ def pack(build, to, with_kernels=True):
     programs = build / "bench" / "gpu"
     names = [path for path in sorted(programs.iterdir()) if path.is_file() and os.access(path, os.X_OK)]
     if not names:
-        say(f"{programs} has no programs: build {' '.join(TARGETS)}")
+        say(f"{programs} has no programs: build {TARGET}")
         return False
     for path in names:
         copy(path, to)
