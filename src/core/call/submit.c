@@ -95,9 +95,12 @@ static struct batch *make_batch(const struct tti_queued_call *calls, size_t ncal
 		return NULL;
 	next_args = (struct tti_args *)(void *)(batch->items + ncalls);
 	places = (struct tti_call_place *)(void *)(next_args + ncalls);
-	for (size_t i = 0; i < ncalls; i++)
-		if (is_in(&calls[i], stream))
-			item_of(batch, calls[i].comm)->nargs++;
+	/* In the order of their collectives, which all ranks have alike: transfers of one may be another's. */
+	for (int transfers = 0; transfers < 2; transfers++)
+		for (size_t i = 0; i < ncalls; i++)
+			if (is_in(&calls[i], stream) &&
+			    tti_is_transfer(&calls[i]) == (bool)transfers)
+				item_of(batch, calls[i].comm)->nargs++;
 	for (int i = 0; i < batch->n; i++) {
 		struct tti_call_item *item = &batch->items[i];
 
