@@ -32,6 +32,9 @@ def make(options):
     ranks = [int(text) for text in options.ranks.split(",")]
     small = ["--small"] if dry else []
     tool = options.sanitizer and [options.sanitizer, "--error-exitcode", "1"]
+    # As programs have it: gpu_day loads all kernels at once otherwise.
+    lazy = {"CUDA_MODULE_LOADING": "LAZY"} | ({"TUTTI_CUDAHOST_GPUS": "2"} if dry else {})
+    waits = [Step("waits", ["waits"], 180, environment=lazy)]
     limits = [Step("limits", ["limits"], 150), Step("flags", ["flags"], 60)]
     kernels = [Step("kernels, drawn calls", ["device_run", "check", str(check)], check + 60),
                *(Step(f"kernels, {n} ranks", ["device_run", "times", str(n), *small], 60) for n in ranks if n > 1)]
@@ -45,6 +48,7 @@ def make(options):
                       tool=(*tool, "--tool", name) if tool else ())
                  for name in ("memcheck", "racecheck")]
     return [
+        Part("waits", "calls of CUDA's driver that wait for a kernel which runs", 2, waits),
         Part("limits", "memory, launches and flags of the GPU", 2, limits),
         Part("kernels", "Tutti's kernels alone: bits beside the host's, times", 3, kernels),
         Part("ranks", "ranks of one GPU, by Tutti's interface", 2, api),

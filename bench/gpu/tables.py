@@ -47,6 +47,22 @@ def limits(into):
             yield from ("", f"### {title}", "", *table(["what", "figure"], rows))
 
 
+def waits(into):
+    """Of each call whether it waits for a kernel of its own GPU, and of another one."""
+    elsewhere, calls = ", the kernel on another GPU", {}
+    for _, tutti, what, verdict, us in figures_of(into / "waits.txt"):
+        call = calls.setdefault(what.removesuffix(elsewhere), {"tutti": tutti})
+        call[what.endswith(elsewhere)] = f"{verdict}, {us}"
+    bad = [name for name, call in calls.items() if call["tutti"] != "-" and
+           any(call.get(which, "").startswith("waits") for which in (False, True))]
+    yield ""
+    yield "Calls that wait although Tutti makes them while kernels of peers may run: " + ("; ".join(bad) or "none") + "."
+    head = ["call", "a kernel of the same GPU", "a kernel of another GPU",
+            "Tutti makes it, while kernels of peers may run, for"]
+    yield from ("", *table(head, [(name, call.get(False, NOT_MEASURED), call.get(True, NOT_MEASURED), call["tutti"])
+                                  for name, call in calls.items()]))
+
+
 def ranks_of(run):
     return int(run.rpartition(",")[2].split()[0])
 
@@ -117,7 +133,7 @@ def rows_of(name):
 
 
 # Of each block: the parts one of which must have been measured, and what makes it.
-BLOCKS = {"limits": (("limits",), limits), "kernels": (("kernels",), kernels), "calls": (("nccl", "ranks"), calls),
+BLOCKS = {"waits": (("waits",), waits), "limits": (("limits",), limits), "kernels": (("kernels",), kernels), "calls": (("nccl", "ranks"), calls),
           "sanitizer": (("sanitizer",), rows_of("sanitizer")), "soak": (("soak",), rows_of("soak"))}
 
 

@@ -19,7 +19,7 @@ expect 0 "$day" --list
 lines err 0
 minutes=$(awk '{ sum += $2 } END { print sum }' "$tmp/out")
 [ "$minutes" -lt 30 ] || fail "the parts take $minutes minutes, more than there are"
-parts='limits kernels ranks nccl sanitizer soak'
+parts='waits limits kernels ranks nccl sanitizer soak'
 expect 1 "$day" latency
 says err 'there is no part latency'
 expect 1 "$day" --write --into "$tmp/none"
@@ -41,6 +41,30 @@ for kind in plain registered; do
 			fail "$run has no $kind calls"
 	done
 done
+
+# On the driver on host memory it is known which calls wait.
+waits()
+{
+	verdict=$1
+	shift
+	for call; do
+		says out "^[^|]* \\| $call\\(\\)[a-z ]* \\| $verdict \\| [0-9.]+ us\$"
+	done
+}
+for wait in 0 1; do
+	expect 0 env TUTTI_CUDAHOST_WAIT=$wait TUTTI_CUDAHOST_GPUS=1 TUTTI_CUDA_LIB="$build/lib/tutti/cuda/libcuda.so.1" \
+		"$build/bench/gpu/waits" cuMemAlloc cuMemHostAlloc cuLibraryLoadData cuEventRecord cuStreamQuery
+	waits 'returns while a kernel runs' cuMemAllocAsync cuEventRecord cuStreamQuery
+	[ $wait = 1 ] && verdict='waits until kernels end' || verdict='returns while a kernel runs'
+	waits "$verdict" cuMemAlloc cuMemHostAlloc cuLibraryLoadData
+done
+! grep -q 'cuMemFree' "$tmp/out" || fail "a call that nobody asked for"
+sed 's/^waits | //' "$into/waits.txt" >"$tmp/out"
+says out '^- \| cuMemFree\(\) \| waits until kernels end \|'
+says out '\| cuMemFree\(\), the kernel on another GPU \| returns while a kernel runs \|'
+says out '\| cuCtxEnablePeerAccess\(\) \| returns while a kernel runs \|'
+! grep -q '| fails |' "$tmp/out" || fail "a call fails"
+ok "which calls wait"
 
 # Figures of no GPU are not written into the page; into another they are.
 cp "$root/docs/gpu.md" "$tmp/page"
