@@ -91,7 +91,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_copy_on_fork(void *ptr);
 typedef struct tutti_reg *tutti_reg_t;
 
 /* Register memory that the caller already has with a communicator. (Memory of tutti_mem_alloc()
- * needs no registering.) With memory of GPUs it helps wherever they reach each other. With memory of
+ * needs no registering.) With memory of GPUs it helps wherever they reach each other: between threads,
+ * and between processes if it came by cuMemCreate() with a file descriptor. What cudaMalloc() gave
+ * other processes map only if TUTTI_CUDA_SHARE is ipc; CUDA then waits for kernels in tutti_register()'s
+ * first call and in tutti_deregister(), so no call of a peer may wait for this rank by then. With memory of
  * the host it helps where all ranks are threads of one process: they read and write the memory in
  * place. Between processes it does not help: there the kernel copies ordinary memory where that is
  * faster than slots (TUTTI_REACH), registered or not.

@@ -80,6 +80,10 @@ TUTTI_CHECKED tutti_status tti_gpu_memory_create(struct tti_gpu *gpu, size_t nby
 TUTTI_CHECKED tutti_status tti_gpu_memory_wrap(struct tti_gpu *gpu, uint64_t at,
 					       struct tti_gpu_memory **out);
 
+/* Whether other processes may map and unmap it while kernels run. By an older handle that waits for kernels of
+ * their GPU, which may wait for the rank that asks; so it is done only if the GPU shares all its memory so. */
+bool tti_gpu_memory_is_for_processes(const struct tti_gpu_memory *memory);
+
 /* Its name. While the memory is there its file descriptor is, and a thread of this process serves it
  * to processes of the same user which have the name. */
 TUTTI_CHECKED tutti_status tti_gpu_memory_export(struct tti_gpu_memory *memory,

@@ -262,12 +262,26 @@ static int allocate(struct tti_gpu_shared *memory, size_t nbytes, const char **f
 	return tti_gpu_take(memory->gpu, memory->base.nbytes, &memory->base.at);
 }
 
+static bool shares_by_ipc(const struct tti_gpu *gpu)
+{
+	const enum share_wish wish = (enum share_wish)tti_params()->cuda_share;
+
+	return wish == WISH_IPC || (wish == WISH_AUTO && !gpu->facts.has_fd);
+}
+
+bool tti_gpu_memory_is_for_processes(const struct tti_gpu_memory *base)
+{
+	const struct tti_gpu_shared *memory = (const struct tti_gpu_shared *)base;
+
+	return base->share != TTI_GPU_BY_IPC || shares_by_ipc(memory->gpu);
+}
+
 static int create_or_allocate(struct tti_gpu_shared *memory, size_t nbytes, const char **function)
 {
 	const enum share_wish wish = (enum share_wish)tti_params()->cuda_share;
 	int rc;
 
-	if (wish == WISH_IPC || (wish == WISH_AUTO && !memory->gpu->facts.has_fd))
+	if (shares_by_ipc(memory->gpu))
 		return allocate(memory, nbytes, function);
 	memory->base.share = TTI_GPU_BY_FD;
 	rc = create(memory, nbytes, function);

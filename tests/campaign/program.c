@@ -38,6 +38,7 @@ static void draw_variables(struct setting *setting, uint64_t *random)
 	static const char *const no_peers[] = { "TUTTI_CUDAHOST_NO_PEER=0-1",
 						"TUTTI_CUDAHOST_NO_PEER=0-1,0-2,0-3,1-2,1-3,2-3" };
 	const uint64_t transport = program_draw(random, 6);
+	const char *least = NULL;
 	int n = 0;
 
 	setting->has_windows = true;
@@ -52,15 +53,19 @@ static void draw_variables(struct setting *setting, uint64_t *random)
 		setting->variables[n++] = "TUTTI_TCP_SLOT=4K";
 	}
 	if (program_draw(random, 2))
-		setting->variables[n++] = "TUTTI_REGISTERED_LEAST=1";
-	if (!setting->has_devices)
-		return;
-	if (program_draw(random, 3) == 0)
+		least = "TUTTI_REGISTERED_LEAST=1";
+	if (setting->has_devices && program_draw(random, 3) == 0)
 		setting->variables[n++] = no_peers[program_draw(random, 2)];
-	if (program_draw(random, 3) == 0)
+	if (setting->has_devices && program_draw(random, 3) == 0) {
 		setting->variables[n++] = "TUTTI_CUDA_SHARE=ipc";
-	if (program_draw(random, 3) == 0)
+		/* No memory is lent to processes while kernels run: see tutti_register(). */
+		if (setting->nprocesses > 1)
+			least = "TUTTI_REGISTERED_LEAST=64G";
+	}
+	if (setting->has_devices && program_draw(random, 3) == 0)
 		setting->variables[n++] = "TUTTI_CUDA_SLOT=16K";
+	if (least)
+		setting->variables[n++] = least;
 }
 
 static void draw_setting(struct setting *setting, uint64_t *random, bool has_devices)

@@ -225,6 +225,13 @@ static tutti_status let_reach(struct tti_lending *lending, struct lent *lent, ui
 	struct ask ask = { .number = lent->number, .what = MAP };
 	const size_t nbytes = (size_t)comm->n * sizeof(*at);
 
+	if (lending->requests && !tti_gpu_memory_is_for_processes(lent->memory))
+		return tti_fail_quiet(
+			TUTTI_EUNSUPPORTED,
+			"what cudaMalloc() gave is mapped and unmapped by other "
+			"processes only once no kernel of theirs runs, which may wait "
+			"for this rank: take memory of tutti_mem_alloc(), or set "
+			"TUTTI_CUDA_SHARE=ipc");
 	TTI_TRY(tti_gpu_memory_export(lent->memory, &ask.name));
 	if (lending->requests) {
 		lent->is_told = true;

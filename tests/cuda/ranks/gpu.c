@@ -32,6 +32,13 @@ static char *view_of(struct tti_gpu *gpu, uint64_t at)
 	return reach(at);
 }
 
+static bool is_by_fd(void)
+{
+	const char *asked = getenv("TEST_MEMORY");
+
+	return asked && strcmp(asked, "fd") == 0;
+}
+
 void gpu_alloc(struct gpu_buffer *out, int device, size_t nbytes)
 {
 	uint64_t at;
@@ -44,7 +51,12 @@ void gpu_alloc(struct gpu_buffer *out, int device, size_t nbytes)
 		return;
 	}
 	must(tti_gpu_open(device, &out->gpu));
-	at = program_alloc(out->gpu, nbytes);
+	if (is_by_fd()) {
+		must(tti_gpu_memory_create(out->gpu, nbytes, &out->own));
+		at = out->own->at;
+	} else {
+		at = program_alloc(out->gpu, nbytes);
+	}
 	must(tti_gpu_zero(out->gpu, at, nbytes));
 	out->memory = (char *)(uintptr_t)at;
 	out->view = view_of(out->gpu, at);
@@ -71,6 +83,8 @@ void gpu_free(struct gpu_buffer *buffer)
 {
 	if (!buffer->gpu)
 		free(buffer->memory);
+	else if (buffer->own)
+		tti_gpu_memory_free(buffer->own);
 	else if (buffer->memory == buffer->view)
 		tti_gpu_pinned_free(buffer->gpu, buffer->memory);
 	else

@@ -20,9 +20,11 @@ struct gpu_buffer {
 	char *memory;        /* as the library gets it */
 	char *view;          /* as the test reads and writes it */
 	size_t nbytes;
+	struct tti_gpu_memory *own; /* that the buffer is, if TEST_MEMORY is fd */
 };
 
-/* Of a device, -1: of the host. Ends the test if there is none. */
+/* Of a device, -1: of the host. Ends the test if there is none. It is such as cudaMalloc() gives; if the
+ * variable TEST_MEMORY is "fd", such as a program makes that shares it by file descriptors. */
 void gpu_alloc(struct gpu_buffer *out, int device, size_t nbytes);
 /* Pinned memory of the host, by that device. */
 void gpu_alloc_pinned(struct gpu_buffer *out, int device, size_t nbytes);

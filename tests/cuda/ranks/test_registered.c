@@ -24,7 +24,8 @@
 #define NBYTES (COUNT * sizeof(uint32_t))
 
 static const int devices[N] = { 0, 1, 0 };
-static const char *const by_fd[] = { NULL };
+static const char *const by_fd[] = { "TEST_MEMORY=fd", NULL };
+static const char *const nothing[] = { NULL };
 static const char *const by_ipc[] = { "TUTTI_CUDA_SHARE=ipc", NULL };
 static const char *const without_vmm[] = { "TUTTI_CUDAHOST_VMM=0", NULL };
 static const char *const *const ways[] = { by_fd, by_ipc, without_vmm };
@@ -130,6 +131,46 @@ static void registered_memory_is_used_in_place(void **state)
 	(void)state;
 	for (size_t i = 0; i < WAYS; i++)
 		run(register_and_sum, ways[i]);
+}
+
+/* A rank takes its registration back while kernels of the others, in other processes, wait for it. What
+ * cudaMalloc() gave they could unmap only after their kernels, so they have not mapped it. */
+static void take_back_while_others_wait(const struct process *process)
+{
+	const bool is_late = process->rank == N - 1;
+	const bool is_shared = getenv("TEST_MEMORY") != NULL;
+	struct gpu_buffer buffer;
+	struct gpu_stream stream;
+	tutti_reg_t reg;
+
+	gpu_alloc(&buffer, devices[process->rank], NBYTES);
+	gpu_stream_open(&stream, &buffer);
+	assert_int_equal(tutti_register(process->comm, buffer.memory, NBYTES, &reg), TUTTI_OK);
+	assert_int_equal(is_direct(sum(process, &buffer)), is_shared);
+	fill((uint32_t *)(void *)buffer.view, process->rank);
+	if (is_late) {
+		process_meet(process);
+		assert_int_equal(tutti_deregister(process->comm, reg), TUTTI_OK);
+	}
+	assert_int_equal(tutti_all_reduce(buffer.memory, buffer.memory, COUNT, TUTTI_UINT32,
+					  TUTTI_SUM, process->comm, stream.tutti),
+			 TUTTI_OK);
+	if (!is_late)
+		process_meet(process);
+	gpu_stream_wait(&stream);
+	check((uint32_t *)(void *)buffer.view);
+	if (!is_late)
+		assert_int_equal(tutti_deregister(process->comm, reg), TUTTI_OK);
+	assert_int_equal(gpu_stream_close(&stream), TUTTI_OK);
+	process_meet(process);
+	gpu_free(&buffer);
+}
+
+static void nobody_waits_for_kernels_of_others(void **state)
+{
+	(void)state;
+	run(take_back_while_others_wait, nothing);
+	run(take_back_while_others_wait, by_fd);
 }
 
 /* Two buffers of one allocation, which the last rank does not register at first. */
@@ -391,6 +432,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registered_memory_is_used_in_place),
+		cmocka_unit_test(nobody_waits_for_kernels_of_others),
 		cmocka_unit_test(all_ranks_have_to_register),
 		cmocka_unit_test(allocated_memory_needs_no_registering),
 		cmocka_unit_test(children_have_registrations_of_their_own),
