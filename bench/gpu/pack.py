@@ -94,7 +94,7 @@ def pack(build, to, with_kernels=True):
     if not names:
         say(f"{programs} has no programs: build {TARGET}")
         return False
-    for path in names:
+    for path in filter(pathlib.Path.exists, (*names, build / "bin" / "tutti")):
         copy(path, to)
     tutti = build / "lib" / "tutti"
     copy(build / "src" / "libtutti.so.0", libraries)
@@ -106,7 +106,7 @@ def pack(build, to, with_kernels=True):
     if not (libraries / "tutti" / needed).exists():
         target = "tutti_fatbin" if with_kernels else "tutti_kernels_host"
         say(f"there is no {needed}: build {target}, or Tutti will have no kernels")
-    for path in [*names, libraries / "libtutti.so.0"]:
+    for path in [*names, to / "tutti", libraries / "libtutti.so.0"]:
         copy_needed(path, libraries, f"{libraries}:{libraries / 'tutti' / 'nccl'}")
     for name in ("libnccl.so.2", "libcudart.so.13"):  # by the loader's path alone
         (libraries / name).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What scripts/gpu_day measures: parts of steps, each step a program with its arguments."""
 import dataclasses
+import pathlib
 
 # As a machine with a GPU is lent: so long a command, and all commands together.
 PART_SECONDS, ALL_SECONDS = 570, 1800
@@ -44,6 +45,7 @@ def make(options):
             for n in ranks if n <= 2]
     nccl += [Step(f"libnccl of tutti, {n} ranks", ["nccl_ranks", str(n), *most, "plain", "registered"], 60,
                   "tutti") for n in ranks if n > 1]
+    host = [Step("host16", [pathlib.Path(__file__).parent / "host.py", options.programs, *small], 240)]
     sanitizer = [Step(f"{name}, every kernel", ["device_run", "every", *small], 240,
                       tool=(*tool, "--tool", name) if tool else ())
                  for name in ("memcheck", "racecheck")]
@@ -53,6 +55,7 @@ def make(options):
         Part("kernels", "Tutti's kernels alone: bits beside the host's, times", 3, kernels),
         Part("ranks", "ranks of one GPU, by Tutti's interface", 2, api),
         Part("nccl", "the same by NVIDIA's libnccl.so.2, and by Tutti's", 3, nccl),
+        Part("host16", "ranks of one host, up to 16, beside Open MPI and MPICH", 3, host),
         Part("sanitizer", "compute-sanitizer over every kernel", 4, sanitizer),
         Part("soak", "random calls, all results compared", (soak + 30) / 60,
              [Step("soak", ["tutti_soak", str(soak), "4", *small], soak + 60)]),

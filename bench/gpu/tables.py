@@ -56,7 +56,7 @@ def waits(into):
     bad = [name for name, call in calls.items() if call["tutti"] != "-" and
            any(call.get(which, "").startswith("waits") for which in (False, True))]
     yield ""
-    yield "Calls that wait although Tutti makes them while kernels of peers may run: " + ("; ".join(bad) or "none") + "."
+    yield f"Calls that wait although Tutti makes them while kernels of peers may run: {'; '.join(bad) or 'none'}."
     head = ["call", "a kernel of the same GPU", "a kernel of another GPU",
             "Tutti makes it, while kernels of peers may run, for"]
     yield from ("", *table(head, [(name, call.get(False, NOT_MEASURED), call.get(True, NOT_MEASURED), call["tutti"])
@@ -124,6 +124,20 @@ def calls(into):
     yield from ("", *runs_table(figures, copy_limit(into), names), *comparisons(figures))
 
 
+def host16(into):
+    figures = list(figures_of(into / "host16.txt"))
+    yield from ("", *table(["library", "which"], [(what, figure) for _, section, what, figure, _ in figures
+                                                   if section == "libraries"]))
+    names, points = [], {}
+    for _, section, what, figure, unit in figures:
+        if section != "libraries":
+            call, _, name = what.rpartition(", ")
+            points.setdefault((section, call), {})[name] = figure
+            names += [name] if name not in names else []
+    yield from ("", *table(["us", *names], [(f"{section}, {call}", *(point.get(name, "-") for name in names))
+                                            for (section, call), point in points.items()]))
+
+
 def rows_of(name):
     def make(into):
         rows = [(run, what, f"{short(figure)} {unit}".removesuffix(" -"))
@@ -133,7 +147,8 @@ def rows_of(name):
 
 
 # Of each block: the parts one of which must have been measured, and what makes it.
-BLOCKS = {"waits": (("waits",), waits), "limits": (("limits",), limits), "kernels": (("kernels",), kernels), "calls": (("nccl", "ranks"), calls),
+BLOCKS = {"waits": (("waits",), waits), "limits": (("limits",), limits), "kernels": (("kernels",), kernels),
+          "calls": (("nccl", "ranks"), calls), "host16": (("host16",), host16),
           "sanitizer": (("sanitizer",), rows_of("sanitizer")), "soak": (("soak",), rows_of("soak"))}
 
 

@@ -19,7 +19,7 @@ expect 0 "$day" --list
 lines err 0
 minutes=$(awk '{ sum += $2 } END { print sum }' "$tmp/out")
 [ "$minutes" -lt 30 ] || fail "the parts take $minutes minutes, more than there are"
-parts='waits limits kernels ranks nccl sanitizer soak'
+parts='waits limits kernels ranks nccl host16 sanitizer soak'
 expect 1 "$day" latency
 says err 'there is no part latency'
 expect 1 "$day" --write --into "$tmp/none"
@@ -41,6 +41,40 @@ for kind in plain registered; do
 			fail "$run has no $kind calls"
 	done
 done
+
+# Peers that are not there are named; one that is here, of which this tells a minute a call, is compared.
+mkdir "$tmp/peer"
+for peer in openmpi mpich; do
+	printf '#!/bin/sh\nexit 1\n' >"$tmp/peer/mpicc.$peer"
+	printf '#!/bin/sh\necho "A peer 1.0"\n' >"$tmp/peer/mpirun.$peer"
+done
+cat >"$tmp/peer/program" <<'END'
+#!/bin/sh
+for n in $(echo "$4" | tr , ' '); do echo "$2 $n 6e7 6e7 1 1"; done
+END
+cat >"$tmp/peer/mpicc.openmpi" <<'END'
+#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+cp "$(dirname "$0")/program" "$2"
+END
+cat >"$tmp/peer/mpirun.openmpi" <<'END'
+#!/bin/sh
+[ "$1" != --version ] || { echo "A peer 1.0" && exit; }
+while [ "$1" != -n ]; do shift; done
+shift 2
+exec "$@"
+END
+chmod +x "$tmp"/peer/*
+expect 0 env PATH="$tmp/peer:$PATH" "$root/bench/gpu/host.py" "$into/bin" --small
+says out '^libraries \| openmpi \| A peer 1.0 \| -$'
+says out '^libraries \| mpich \| its benchmark does not compile'
+says out '^libraries \| 16 ranks \| left out'
+for size in '8 B' '64 KB'; do
+	says out "^2 ranks \\| broadcast, $size, tutti \\| [0-9.]+ \\| us\$"
+	says out "^2 ranks \\| broadcast, $size, openmpi \\| 60000000 \\| us\$"
+	says out "^2 ranks \\| broadcast, $size, best peer / tutti \\| [1-9][0-9.]+ \\| -\$"
+done
+ok "peers on a host"
 
 # On the driver on host memory it is known which calls wait.
 waits()
