@@ -2,6 +2,7 @@
 """All that scripts/gpu_day runs, in one folder that another machine can be given."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -68,6 +69,14 @@ def copy_needed(library, to, place):
             copy(pathlib.Path(path), to)
 
 
+def least_glibc(folder):
+    """The version of glibc that the programs and libraries below `folder` need, and which of them needs it."""
+    found = [(tuple(map(int, version.split(b"."))), path.name) for path in sorted(folder.rglob("*")) if path.is_file()
+             for version in re.findall(rb"GLIBC_([0-9.]+)\0", path.read_bytes())]
+    version, name = max(found, default=((), "nothing"))
+    return ".".join(map(str, version)), name
+
+
 def compile_kernels(to):
     """With code for the usual GPUs, and for later ones."""
     compiler = nvcc()
@@ -113,4 +122,8 @@ def pack(build, to, with_kernels=True):
     runtime = find_runtime()
     if with_kernels and runtime:
         copy(runtime / "libcudart.so.13", libraries / "cuda")
-    return compile_kernels(to) if with_kernels else True
+    if not with_kernels:
+        return True
+    good = compile_kernels(to)
+    say("the other machine needs glibc {} or newer, for {}".format(*least_glibc(to)))
+    return good

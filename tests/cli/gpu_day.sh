@@ -42,6 +42,12 @@ for kind in plain registered; do
 	done
 done
 
+# What the other machine must have: as a library of the package says itself.
+least=$(cd "$root/bench/gpu" && python3 -Bc 'import pathlib, pack, sys; print(*pack.least_glibc(pathlib.Path(sys.argv[1])))' "$into/bin")
+[ "$least" = "$(find "$into/bin" -type f -exec sh -c 'objdump -T "$1" | sed -n "s/.*[( ]GLIBC_\([0-9.]*\).*/\1 ${1##*/}/p"' sh {} \; 2>"$tmp/err" |
+	sort -V | tail -n 1)" ] || fail "the package needs another glibc than $least"
+ok "the glibc that it needs"
+
 # Peers that are not there are named; one that is here, of which this tells a minute a call, is compared.
 mkdir "$tmp/peer"
 for peer in openmpi mpich; do
