@@ -95,6 +95,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         found = usable(pathlib.Path(sys.argv[1]).resolve(), options, pathlib.Path(scratch))
         rounds = measure(found, [(n, operation) for n in numbers for operation in OPERATIONS], options, until)
+    counts = sorted(map(len, rounds.values()))
+    report("libraries", "rounds of a point", f"{counts[0]} to {counts[-1]}" if counts else 0)
     measured = [points.make_point(mine) for mine in rounds.values()]
     for point in measured:
         say(point)

@@ -149,11 +149,28 @@ static int resident(struct waits *w)
 }
 
 CALL(library_unload, library_unload(w->library))
+static int pointer(struct waits *w)
+{
+	int which[] = { TTI_CUDA_POINTER_TYPE };
+	unsigned type;
+
+	return w->call->pointer_attributes(1, which, (void *[]){ &type }, w->words_at);
+}
+
+static int retain(struct waits *w)
+{
+	tti_cuda_context context;
+	const int rc = w->call->context_retain(&context, w->gpu->device);
+
+	return rc ? rc : w->call->context_release(w->gpu->device);
+}
+
 CALL(stream_create, stream_create(&w->made_stream, TTI_CUDA_STREAM_NON_BLOCKING, 0))
 CALL(stream_destroy, stream_destroy(w->made_stream))
 CALL(event_create, event_create(&w->event, TTI_CUDA_EVENT_WITHOUT_TIME))
 CALL(event_record, event_record(w->event, w->stream))
 MORE(event_query, event_query(w->event))
+CALL(event_wait, event_wait(w->event))
 CALL(event_await, event_await(w->stream, w->event, 0))
 CALL(event_destroy, event_destroy(w->event))
 CALL(stream_query, stream_query(w->stream))
@@ -177,14 +194,16 @@ MORE(graph_end, graph_end(w->graph))
 /* -- Their order ------------------------------------------------------------------------------ */
 
 #define LANES   "lanes to a peer, memory that it lends"
+#define BY_IPC  "lanes to a peer, memory that it lends: TUTTI_CUDA_SHARE=ipc"
 #define BACK    "memory that a peer takes back"
+#define LOADING "the first communicator of a GPU"
 #define CALLS   "calls"
 #define PROGRAM "programs, tables and scratch of calls"
 #define FIRST   "the first call on a stream, of a rank, by a proxy"
 
 const struct waits_call waits_calls[] = {
-	{ "cuMemAlloc()", "lanes to a peer, by IPC", alloc, false, false },
-	{ "cuIpcGetMemHandle()", LANES, ipc_get, false, false },
+	{ "cuMemAlloc()", BY_IPC, alloc, false, false },
+	{ "cuIpcGetMemHandle()", BY_IPC, ipc_get, false, false },
 	{ "cuMemFree()", "-", free_at, false, false },
 	{ "cuMemAllocAsync() in another stream", PROGRAM, alloc_in, true, false },
 	{ "cuMemsetD8Async() in another stream", CALLS, fill, true, false },
@@ -206,24 +225,28 @@ const struct waits_call waits_calls[] = {
 	{ "cuMemUnmap()", BACK, unmap, false, false },
 	{ "cuMemRelease(), twice", BACK, release_both, false, false },
 	{ "cuMemAddressFree()", BACK, unreserve, false, false },
-	{ "cuIpcOpenMemHandle()", LANES, ipc_open, false, false },
-	{ "cuIpcCloseMemHandle()", BACK, ipc_close, false, false },
+	{ "cuIpcOpenMemHandle()", BY_IPC, ipc_open, false, false },
+	{ "cuIpcCloseMemHandle()", BACK ": TUTTI_CUDA_SHARE=ipc", ipc_close, false, false },
 	{ "cuCtxEnablePeerAccess()", LANES, peer, false, true },
 	{ "cuCtxDisablePeerAccess()", "-", peer_end, false, true },
 	{ "cuModuleLoadData()", "-", module_load, false, false },
 	{ "cuModuleUnload()", "-", module_unload, false, false },
-	{ "cuLibraryLoadData()", "-", library_load, false, false },
-	{ "cuLibraryGetKernel(), twice", "-", library_kernels, false, false },
-	{ "cuKernelGetFunction(), which loads it", "-", kernel_function, false, false },
-	{ "cuOccupancyMaxActiveBlocksPerMultiprocessor()", "-", resident, false, false },
+	{ "cuLibraryLoadData()", "the first communicator", library_load, false, false },
+	{ "cuLibraryGetKernel(), twice", "the first communicator", library_kernels, false, false },
+	{ "cuKernelGetFunction(), which loads it", LOADING, kernel_function, false, false },
+	{ "cuOccupancyMaxActiveBlocksPerMultiprocessor()", LOADING, resident, false, false },
 	{ "cuLaunchKernel(), the first of a kernel, in another stream", "-", launch_first, true,
 	  false },
 	{ "cuLaunchKernel() in another stream", CALLS, launch_again, true, false },
+	{ "cuPointerGetAttributes()", CALLS, pointer, false, false },
+	{ "cuDevicePrimaryCtxRetain() and its end", LANES, retain, false, false },
 	{ "cuStreamCreate()", "the first call of a rank", stream_create, false, false },
 	{ "cuStreamDestroy()", "-", stream_destroy, false, false },
 	{ "cuEventCreate()", "the first call on a stream", event_create, false, false },
 	{ "cuEventRecord() in another stream", CALLS, event_record, true, false },
 	{ "cuEventQuery()", "-", event_query, false, false },
+	{ "cuEventSynchronize() of an event that is past", "the end of a stream", event_wait, false,
+	  false },
 	{ "cuStreamWaitEvent() in another stream", CALLS, event_await, true, false },
 	{ "cuEventDestroy()", "-", event_destroy, false, false },
 	{ "cuStreamQuery() of another stream", CALLS, stream_query, false, false },
