@@ -4,7 +4,9 @@
 programs as they are in a folder: host.py FOLDER [--small].
 
 Ranks have cores of their own: numbers of ranks beyond the cores are left out. Peers that are not there are named."""
+import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import time
@@ -36,6 +38,25 @@ class Packed(libraries.Tutti):
         self.version = candidates.first_line([self.tool, "version"])
 
 
+class PathMpi(libraries.Mpi):
+    """The one of $PATH, where its commands do not have Debian's names."""
+
+    name = "mpi"
+
+    def __init__(self, others):
+        self.mpicc, self.mpirun = shutil.which("mpicc"), shutil.which("mpirun")
+        self.compiler = [self.mpicc, "-D_GNU_SOURCE"]
+        if not self.mpicc or not self.mpirun:
+            self.missing = "no mpicc and mpirun in $PATH"
+        for other in others:
+            if not self.missing and not other.missing and os.path.samefile(self.mpirun, other.mpirun):
+                self.missing = f"is {other.name}"
+
+    def options(self, nranks):
+        is_open = "Open MPI" in self.version or "OpenRTE" in self.version
+        return candidates.open_mpi_options(nranks, ["--oversubscribe"]) if is_open else []
+
+
 def report(section, what, figure, unit="-"):
     figure = " ".join(str(figure).replace("|", "/").split())
     print(f"{section} | {what} | {figure} | {unit}", flush=True)
@@ -44,6 +65,7 @@ def report(section, what, figure, unit="-"):
 def usable(folder, options, scratch):
     """Tutti, and the peers that can be run here; the others are named."""
     chosen = [Packed(folder), *libraries.choose(folder, PEERS, None, candidates.ROOT / "build" / "peers")[2:]]
+    chosen.append(PathMpi(chosen[1:]))
     candidates.build_all(chosen, {library.name: library.source for library in chosen}, scratch)
     for library in chosen:
         library.missing = library.missing or turns.why_not(library, options)

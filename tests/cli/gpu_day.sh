@@ -70,16 +70,23 @@ while [ "$1" != -n ]; do shift; done
 shift 2
 exec "$@"
 END
+cp "$tmp/peer/mpicc.openmpi" "$tmp/peer/mpicc"
+sed 's/A peer 1.0/mpirun (Open MPI) 5.0/' "$tmp/peer/mpirun.openmpi" >"$tmp/peer/mpirun"
 chmod +x "$tmp"/peer/*
 expect 0 env PATH="$tmp/peer:$PATH" "$root/bench/gpu/host.py" "$into/bin" --small
 says out '^libraries \| openmpi \| A peer 1.0 \| -$'
 says out '^libraries \| mpich \| its benchmark does not compile'
+says out '^libraries \| mpi \| mpirun \(Open MPI\) 5.0 \| -$'
 says out '^libraries \| 16 ranks \| left out'
 for size in '8 B' '64 KB'; do
 	says out "^2 ranks \\| broadcast, $size, tutti \\| [0-9.]+ \\| us\$"
 	says out "^2 ranks \\| broadcast, $size, openmpi \\| 60000000 \\| us\$"
+	says out "^2 ranks \\| broadcast, $size, mpi \\| 60000000 \\| us\$"
 	says out "^2 ranks \\| broadcast, $size, best peer / tutti \\| [1-9][0-9.]+ \\| -\$"
 done
+ln -sf mpirun.openmpi "$tmp/peer/mpirun"
+expect 0 env PATH="$tmp/peer:$PATH" "$root/bench/gpu/host.py" "$into/bin" --small
+says out '^libraries \| mpi \| is openmpi \| -$'
 ok "peers on a host"
 
 # On the driver on host memory it is known which calls wait.
