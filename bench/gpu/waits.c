@@ -285,8 +285,11 @@ static bool try_all(struct waits *w, const struct spin *spin, const char *where,
 			good &= try_call(w, call, spin, where);
 			continue;
 		}
-		good &= w->call->context_set(w->gpu->context) == 0 && call->make(w) == 0 &&
-			w->call->stream_wait(w->stream) == 0;
+		if (w->call->context_set(w->gpu->context) || call->make(w) ||
+		    w->call->stream_wait(w->stream)) {
+			(void)fprintf(stderr, "%s fails\n", call->name);
+			good = false;
+		}
 	}
 	return good;
 }

@@ -100,7 +100,9 @@ static int release_both(struct waits *w)
 {
 	const int rc = w->call->release(w->imported);
 
-	(void)close(w->fd);
+	if (w->fd >= 0)
+		(void)close(w->fd);
+	w->fd = -1;
 	return rc ? rc : w->call->release(w->handle);
 }
 

@@ -111,6 +111,9 @@ says out '^- \| cuMemFree\(\) \| waits until kernels end \|'
 says out '\| cuMemFree\(\), the kernel on another GPU \| returns while a kernel runs \|'
 says out '\| cuCtxEnablePeerAccess\(\) \| returns while a kernel runs \|'
 ! grep -q '| fails |' "$tmp/out" || fail "a call fails"
+expect 1 env TUTTI_CUDAHOST_VMM=0 TUTTI_CUDA_LIB="$build/lib/tutti/cuda/libcuda.so.1" "$build/bench/gpu/waits" cuMemMap
+says out '\| cuMemMap\(\) \| fails \| error 801$'
+says err '^cuMemCreate\(\) fails$'
 ok "which calls wait"
 
 # Figures of no GPU are not written into the page; into another they are.
