@@ -51,6 +51,9 @@ def waits(into):
     """Of each call whether it waits for a kernel of its own GPU, and of another one."""
     elsewhere, calls = ", the kernel on another GPU", {}
     for _, tutti, what, verdict, us in figures_of(into / "waits.txt"):
+        if tutti == "device":
+            yield from ("", f"{what}, {us} {verdict}.")
+            continue
         call = calls.setdefault(what.removesuffix(elsewhere), {"tutti": tutti})
         call[what.endswith(elsewhere)] = f"{verdict}, {us}"
     bad = [name for name, call in calls.items() if call["tutti"] != "-" and

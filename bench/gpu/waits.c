@@ -308,6 +308,8 @@ int main(int argc, char **argv)
 	waits_open(&w);
 	if (tti_gpu_driver_is_host(w.gpu->driver))
 		register_on_host(w.gpu->driver);
+	printf("device | %s | %d.%d | CUDA\n", w.gpu->facts.name, w.gpu->driver->version / 1000,
+	       w.gpu->driver->version % 1000 / 10);
 	spin_open(&here, w.gpu, w.image);
 	good = try_all(&w, &here, "", argv + 1, argc - 1);
 	if (w.other) {

@@ -107,6 +107,7 @@ for wait in 0 1; do
 done
 ! grep -q 'cuMemFree' "$tmp/out" || fail "a call that nobody asked for"
 sed 's/^waits | //' "$into/waits.txt" >"$tmp/out"
+says out '^device \| .*host memory.* \| [0-9.]+ \| CUDA$'
 says out '^- \| cuMemFree\(\) \| waits until kernels end \|'
 says out '\| cuMemFree\(\), the kernel on another GPU \| returns while a kernel runs \|'
 says out '\| cuCtxEnablePeerAccess\(\) \| returns while a kernel runs \|'
