@@ -13,6 +13,7 @@
 #include "core/call/timeout.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/device/flight.h"
 #include "core/handoff/handoff.h"
 #include "core/handoff/sides.h"
 #include "core/prepare/signature.h"
@@ -363,14 +364,16 @@ bool tti_stall_may_still_come(const struct tti_comm *comm, int peer, int64_t lef
 
 /* Whether the peer that the call waits for has left, with nothing on the way. Messages from before
  * its goodbye may come in just now, so only a look that began after the goodbye was known counts,
- * which is the second one. */
+ * which is the second one. Where a kernel waits, it has to look: a GPU that processes share may run it
+ * later. */
 static bool has_left(struct tti_comm *comm, int peer)
 {
 	struct tti_stall *stall = &comm->stall;
 	int64_t left_ns = 0;
 
 	pthread_mutex_lock(&comm->lock);
-	if (stall->suspect == peer && stall->left > 0 && ++stall->left > 3) {
+	if (stall->suspect == peer && stall->left > 0 &&
+	    (!comm->device || tti_flight_has_looked(comm->device, peer)) && ++stall->left > 3) {
 		if (!stall->left_ns)
 			stall->left_ns = tti_now_ns();
 		left_ns = stall->left_ns;

@@ -153,6 +153,7 @@ struct tti_dev_progress {
 	uint32_t operation;
 	uint32_t round;   /* block of data, with its skew */
 	uint32_t is_room; /* it waits for room, not for a message */
+	uint32_t looks;   /* differs once it has looked again, and found nothing */
 };
 
 /* The first message that did not fit; `result` is written last. */

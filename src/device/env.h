@@ -61,22 +61,28 @@ TTI_DEV_COLD uint32_t tti_dev_look(struct tti_dev_shared *shared, uint32_t who,
 				   struct tti_dev_progress now)
 {
 	struct tti_dev_progress *progress = &shared->control->progress[shared->block];
+	uint32_t shows;
 
 	if (tti_dev_load_32(&shared->control->stop) == TTI_DEV_STOP_ALL ||
 	    tti_dev_load_32(&shared->state->reported)) {
 		tti_dev_raise(&shared->verdict, TTI_DEV_STOPPED);
 		return TTI_DEV_SEEN_END;
 	}
-	if (!now.waits_for || tti_dev_swap_if(&shared->shown, 0, who) != 0)
+	if (!now.waits_for)
+		return 0;
+	shows = tti_dev_swap_if(&shared->shown, 0, who);
+	if (shows != 0 && shows != who)
 		return 0;
 	tti_dev_store_32(&progress->operation, now.operation);
 	tti_dev_store_32(&progress->round, now.round);
 	tti_dev_store_32(&progress->is_room, now.is_room);
+	tti_dev_store_32(&progress->looks, now.looks);
 	tti_dev_store_32(&progress->waits_for, now.waits_for);
 	return TTI_DEV_SEEN_SHOWN;
 }
 
-TTI_DEV_FN uint32_t tti_dev_look_up(struct tti_dev_env *env, int32_t peer, uint32_t is_room)
+TTI_DEV_FN uint32_t tti_dev_look_up(struct tti_dev_env *env, int32_t peer, uint32_t is_room,
+				    uint32_t looks)
 {
 	struct tti_dev_progress now;
 	uint32_t seen;
@@ -85,6 +91,7 @@ TTI_DEV_FN uint32_t tti_dev_look_up(struct tti_dev_env *env, int32_t peer, uint3
 	now.operation = env->index;
 	now.round = env->round;
 	now.is_room = is_room;
+	now.looks = looks;
 	seen = tti_dev_look(env->shared, 1 + tti_dev_tid(&env->world), now);
 	env->gave_up |= seen & TTI_DEV_SEEN_END;
 	return seen;
@@ -98,7 +105,8 @@ TTI_DEV_FN int tti_dev_wait_on(struct tti_dev_env *env, struct tti_dev_wait *wai
 		return 0;
 	tti_dev_relax(++wait->looks);
 	if (wait->looks % TTI_DEV_LOOKS == 0)
-		wait->shows |= tti_dev_look_up(env, peer, is_room) & TTI_DEV_SEEN_SHOWN;
+		wait->shows |=
+			tti_dev_look_up(env, peer, is_room, wait->looks) & TTI_DEV_SEEN_SHOWN;
 	return !env->gave_up;
 }
 

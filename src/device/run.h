@@ -68,7 +68,7 @@ TTI_DEV_FN enum tti_dev_next tti_dev_next_of(struct tti_dev_env *env, struct tti
 {
 	/* Whoever never waits long has to see a stop as well. */
 	if (++order->unwatched % TTI_DEV_UNWATCHED == 0 && tti_dev_tid(&env->world) == 0)
-		tti_dev_look_up(env, -1, 0);
+		tti_dev_look_up(env, -1, 0, 0);
 	if (tti_dev_goes_by_chunk(env))
 		return tti_dev_next_of_chunks(env, &order->list, &order->index, &order->data_block);
 	if (env->shared->prog->is_memory)

@@ -161,8 +161,9 @@ struct tti_device {
 
 	struct tti_flights *flights; /* calls that are launched (flight.h) */
 	struct tti_lending *lending; /* memory that peers reach (lend.h); NULL: none do */
-	uint64_t
-		told_at; /* struct tti_dev_buffers[nblocks][n]: what kernels are told; 0: not yet */
+	uint64_t told_at;            /* struct tti_dev_buffers[nblocks][n]; 0: not yet */
+	/* Of each block, when tti_flight_has_looked() was last true. */
+	uint32_t looked[TTI_DEV_BLOCKS_MAX];
 
 	/* memory.c */
 	TTI_VEC(struct tti_device_program *) programs;

@@ -87,6 +87,25 @@ int tti_flight_waits_for(const struct tti_device *device, uint64_t *where)
 	return peer;
 }
 
+bool tti_flight_has_looked(struct tti_device *device, int peer)
+{
+	uint32_t looks[TTI_DEV_BLOCKS_MAX];
+
+	memcpy(looks, device->looked, sizeof(looks));
+	for (uint32_t block = 0; device->control && block < device->shape.nblocks; block++) {
+		struct tti_dev_progress *at = &device->control->progress[block];
+
+		if (atomic_load_explicit(word32(&at->waits_for), memory_order_relaxed) !=
+		    (uint32_t)peer + 1)
+			continue;
+		looks[block] = atomic_load_explicit(word32(&at->looks), memory_order_relaxed);
+		if (looks[block] == device->looked[block])
+			return false;
+	}
+	memcpy(device->looked, looks, sizeof(looks));
+	return true;
+}
+
 /* A look, once in a while, at whom the call waits for. */
 static void look(struct tti_flight *flight, struct tti_job *job, bool has_ended)
 {

@@ -259,6 +259,9 @@ TUTTI_CHECKED tutti_status tti_flight_capture(struct tti_flight *flight,
 					      const struct tti_gpu_capture *capture);
 /* Which peer the kernel waits for, -1: none. *where differs once it has gone on. Any thread. */
 int tti_flight_waits_for(const struct tti_device *device, uint64_t *where);
+/* Whether all blocks that wait for a peer have looked again, and found nothing, since this was last true.
+ * Under the lock of the communicator. */
+bool tti_flight_has_looked(struct tti_device *device, int peer);
 /* What is over comes back to the list of free flights. */
 void tti_flights_reap(struct tti_flights *flights);
 
