@@ -131,22 +131,30 @@ static struct trial_config config_of(size_t number, uint64_t seed)
 	};
 }
 
-static void try_case(size_t number, bool in_turns)
+/* `pair` -1: as the case has it. */
+static void try_with(size_t number, bool in_turns, int pair)
 {
 	uint64_t random = run_seed * 1000003 + number;
 	const uint64_t seed = next_random(&random);
-	const struct trial_config config = config_of(number, seed);
+	struct trial_config config = config_of(number, seed);
 	const struct bed_config bed = device_plain_bed(config.n, 256);
 	struct device_config device;
 	bool right;
 
+	config.pair = pair < 0 ? config.pair : pair;
 	configure(&device, config.n, number % CONFIGS, seed);
 	device.in_turns = in_turns;
 	trial_init(&trial, &config, &bed);
 	right = trial_run(&trial) && device_trial_run(&trial, &device, NULL);
 	trial_release(&trial);
 	if (!right)
-		fail_msg("TEST_SEED=%llu TEST_CASE=%zu", (unsigned long long)run_seed, number);
+		fail_msg("TEST_SEED=%llu TEST_CASE=%zu, pair %d", (unsigned long long)run_seed,
+			 number, config.pair);
+}
+
+static void try_case(size_t number, bool in_turns)
+{
+	try_with(number, in_turns, -1);
 }
 
 /* A case of those that there are for an algorithm and a number of ranks. */
@@ -221,6 +229,23 @@ static void threads_have_the_engines_bits(void **state)
 	}
 }
 
+/* Blocks divide a message at multiples of what a thread moves at once, also where elements are bytes. */
+static void blocks_divide_bytes(void **state)
+{
+	tutti_type type = TUTTI_FLOAT64;
+	int op, pair = 0;
+
+	(void)state;
+	while (tutti_type_size(type) > 1)
+		(void)trial_pair(pair++, &type, &op);
+	for (size_t i = 0; i < 60; i++) {
+		const size_t config = 24 + i * 5 % 24; /* by words */
+
+		if (config % 4 > 0)
+			try_with(case_of(i % 4, 2 + (int)(i % 5), 0, config), true, pair - 1);
+	}
+}
+
 /* All of one algorithm, or every TEST_EVERY-th; says how many. */
 static size_t try_all(size_t algorithm)
 {
@@ -266,6 +291,7 @@ int main(void)
 		cmocka_unit_test(every_algorithm_meets_all_in_every_configuration),
 		cmocka_unit_test(every_algorithm_has_the_engines_bits),
 		cmocka_unit_test(threads_have_the_engines_bits),
+		cmocka_unit_test(blocks_divide_bytes),
 	};
 	const struct CMUnitTest all[] = { cmocka_unit_test(whole_matrix) };
 	const struct CMUnitTest one[] = { cmocka_unit_test(one_case) };
