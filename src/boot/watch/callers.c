@@ -255,16 +255,6 @@ static tutti_status count(struct tti_callers *callers, struct tti_group_call *ca
 	return TUTTI_OK;
 }
 
-tutti_status tti_callers_count(struct tti_callers *callers, struct tti_group_call *call)
-{
-	tutti_status st;
-
-	pthread_mutex_lock(&callers->lock);
-	st = count(callers, call);
-	pthread_mutex_unlock(&callers->lock);
-	return st;
-}
-
 tutti_status tti_callers_enter(struct tti_callers *callers, struct tti_group_call *call)
 {
 	tutti_status st;
@@ -273,7 +263,7 @@ tutti_status tti_callers_enter(struct tti_callers *callers, struct tti_group_cal
 	call->waits_ns = call->asked_ns = INT64_MIN / 2;
 	call->waits_on = call->suspect = call->blamed = -1;
 	pthread_mutex_lock(&callers->lock);
-	st = check_tag(callers, call->tag);
+	st = count(callers, call);
 	if (st == TUTTI_OK) {
 		call->next = callers->calls;
 		callers->calls = call;
@@ -282,14 +272,30 @@ tutti_status tti_callers_enter(struct tti_callers *callers, struct tti_group_cal
 	return st;
 }
 
-void tti_callers_leave(struct tti_callers *callers, struct tti_group_call *call)
+static struct tti_group_call **link_of(struct tti_callers *callers,
+				       const struct tti_group_call *call)
 {
 	struct tti_group_call **link = &callers->calls;
 
-	pthread_mutex_lock(&callers->lock);
 	while (*link != call)
 		link = &(*link)->next;
-	*link = call->next;
+	return link;
+}
+
+void tti_callers_move(struct tti_callers *callers, const struct tti_group_call *from,
+		      const int *ranks, struct tti_group_call *to)
+{
+	pthread_mutex_lock(&callers->lock);
+	*to = *from;
+	to->ranks = ranks;
+	*link_of(callers, from) = to;
+	pthread_mutex_unlock(&callers->lock);
+}
+
+void tti_callers_leave(struct tti_callers *callers, struct tti_group_call *call)
+{
+	pthread_mutex_lock(&callers->lock);
+	*link_of(callers, call) = call->next;
 	pthread_mutex_unlock(&callers->lock);
 }
 

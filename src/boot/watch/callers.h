@@ -58,13 +58,14 @@ TUTTI_CHECKED tutti_status tti_callers_create(struct tti_boot *parent, uint64_t 
 /* NULL is fine. */
 void tti_callers_free(struct tti_callers *callers);
 
-/* This rank begins a call, of which tag, n and ranks are set: it gets its context, in which the others
- * wait. TUTTI_EUSAGE: this rank is in another call with this tag. */
-TUTTI_CHECKED tutti_status tti_callers_count(struct tti_callers *callers,
-					     struct tti_group_call *call);
-/* It waits in the call from now on, until tti_callers_leave(). TUTTI_EUSAGE: as before. */
+/* This rank begins a call, of which tag, n and ranks are set, and is in it until tti_callers_leave(): it gets
+ * its context, in which the others wait. TUTTI_EUSAGE: this rank is in another call with this tag, and has
+ * begun nothing. */
 TUTTI_CHECKED tutti_status tti_callers_enter(struct tti_callers *callers,
 					     struct tti_group_call *call);
+/* The call is `to` from now on, with a copy of its ranks. */
+void tti_callers_move(struct tti_callers *callers, const struct tti_group_call *from,
+		      const int *ranks, struct tti_group_call *to);
 void tti_callers_leave(struct tti_callers *callers, struct tti_group_call *call);
 
 /* To be called now and then while this rank waits in the call for `peer`, a rank of the communicator.

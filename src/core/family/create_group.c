@@ -162,20 +162,15 @@ static tutti_status begin(tutti_comm_t handle, struct tti_comm *parent, struct t
 							 call->n, own } };
 	create->handle = handle;
 	create->callers = callers;
-	create->call = *call;
-	create->call.ranks = create->ranks;
 	/* Until it is made. */
 	st = tti_handle_enter(handle, &parent);
-	if (st == TUTTI_OK) {
-		st = tti_callers_enter(callers, &create->call);
-		if (st != TUTTI_OK)
-			tti_handle_leave(handle);
-	}
-	if (st == TUTTI_OK)
-		*out = create;
-	else
+	if (st != TUTTI_OK) {
 		tti_free(create);
-	return st;
+		return st;
+	}
+	tti_callers_move(callers, call, create->ranks, &create->call);
+	*out = create;
+	return TUTTI_OK;
 }
 
 static int find_own(const struct tti_comm *parent, const int *ranks, int count)
@@ -206,9 +201,10 @@ static tutti_status create_group(tutti_comm_t handle, struct tti_comm *parent, c
 	own = find_own(parent, ranks, count);
 	TTI_TRY(get_callers(parent, &callers));
 	/* Before anything else can fail on this rank alone, so that the next one is in step. */
-	TTI_TRY(tti_callers_count(callers, &call));
+	TTI_TRY(tti_callers_enter(callers, &call));
 	st = begin(handle, parent, callers, &call, own, &create);
 	if (st != TUTTI_OK) {
+		tti_callers_leave(callers, &call);
 		/* Nobody else passes a list that is wrong. */
 		if (st != TUTTI_EINVAL)
 			tti_child_decline(&(struct tti_rendezvous){ parent, call.context, ranks,
