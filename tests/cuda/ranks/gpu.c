@@ -92,6 +92,21 @@ void gpu_free(struct gpu_buffer *buffer)
 	tti_gpu_close(buffer->gpu);
 }
 
+void gpu_wait_for_kernels(struct tti_gpu *gpu)
+{
+	void *symbol = tti_gpu_driver_symbol(tti_gpu_driver_of(gpu), "cuCtxSynchronize");
+	struct tti_gpu_scope scope;
+	int (*synchronize)(void);
+
+	if (!symbol)
+		abort();
+	memcpy(&synchronize, &symbol, sizeof(synchronize));
+	must(tti_gpu_enter(gpu, true, &scope));
+	if (synchronize())
+		abort();
+	tti_gpu_leave(gpu, &scope);
+}
+
 /* -- Streams ------------------------------------------------------------------------------ */
 
 void gpu_stream_open(struct gpu_stream *out, const struct gpu_buffer *buffer)

@@ -32,6 +32,9 @@ void gpu_free(struct gpu_buffer *buffer);
 /* Where the test reaches other memory of the GPU of a buffer; nothing of *out is to be freed. */
 void gpu_view(const struct gpu_buffer *of, void *memory, struct gpu_buffer *out);
 
+/* Wait until all threads of kernels have ended, which they may do after they have said that a call is done. */
+void gpu_wait_for_kernels(struct tti_gpu *gpu);
+
 /* A stream of the buffer's device, which is wrapped. */
 struct gpu_stream {
 	struct tti_gpu *gpu;

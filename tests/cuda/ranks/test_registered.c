@@ -12,6 +12,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "core/comm.h"
+#include "core/device/device.h"
 #include "core/device/lend.h"
 #include "device/kernels_host.h"
 #include "gpu.h"
@@ -71,10 +73,12 @@ static uint64_t sum(const struct process *process, const struct gpu_buffer *buff
 
 	fill((uint32_t *)(void *)buffer->view, process->rank);
 	process_meet(process);
+	gpu_wait_for_kernels(process->inside->device->gpu);
 	before = written();
 	assert_int_equal(tutti_all_reduce(buffer->memory, buffer->memory, COUNT, TUTTI_UINT32,
 					  TUTTI_SUM, process->comm, NULL),
 			 TUTTI_OK);
+	gpu_wait_for_kernels(process->inside->device->gpu);
 	check((uint32_t *)(void *)buffer->view);
 	return written() - before;
 }
