@@ -245,9 +245,9 @@ static struct tti_failure failure_of(const struct tti_boot_config *config)
 	struct tti_failure failure;
 
 	sign(&card);
-	(void)snprintf(name, sizeof(name), "rank %d (%s, process %d)", config->rank, card.host,
-		       card.pid);
-	failure = tti_failure_of(config->rank, name, tti_error_text());
+	failure =
+		tti_failure_of(config->rank, tti_wire_name(&card, config->rank, name, sizeof(name)),
+			       tti_error_text());
 	if (config->rank < 0 || config->rank >= config->nranks)
 		failure.failed_rank = -1;
 	if (config->on_broken)

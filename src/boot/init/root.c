@@ -351,13 +351,14 @@ static void handle_caller(struct tti_event_handler *handler, uint32_t events)
 		spoiled(caller);
 	if (n <= 0) {
 		const int rank = caller->met ? -1 : caller->rank;
+		char name[TTI_BOOT_NAME];
 
 		hang_up(caller);
 		if (rank >= 0)
 			fail_all(root, TTI_LOG_WARN, TUTTI_EPEER, rank,
-				 "rank %d (%s, process %d) left before all ranks had met", rank,
-				 root->seats[rank - root->group.first].card.host,
-				 root->seats[rank - root->group.first].card.pid);
+				 "%s left before all ranks had met",
+				 tti_wire_name(&root->seats[rank - root->group.first].card, rank,
+					       name, sizeof(name)));
 		return;
 	}
 	for (size_t at = 0, used; at < (size_t)n; at += used) {

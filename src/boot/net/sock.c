@@ -16,14 +16,8 @@
 
 const char *tti_sock_name_as(const struct tti_boot *boot, int rank, int number, char *buf)
 {
-	const struct tti_wire_card *card = &((const struct tti_sock *)boot)->cards[rank];
-
-	if (card->pid)
-		(void)snprintf(buf, TTI_BOOT_NAME, "rank %d (%s, process %d)", number, card->host,
-			       card->pid);
-	else
-		(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", number);
-	return buf;
+	return tti_wire_name(&((const struct tti_sock *)boot)->cards[rank], number, buf,
+			     TTI_BOOT_NAME);
 }
 
 const char *tti_sock_name(const struct tti_sock *sock, int rank, char buf[TTI_BOOT_NAME])

@@ -29,6 +29,15 @@ void tti_wire_clean(char *text, size_t size)
 			*c = '?';
 }
 
+const char *tti_wire_name(const struct tti_wire_card *card, int rank, char *buf, size_t size)
+{
+	if (card->pid)
+		(void)snprintf(buf, size, "rank %d (%s, process %d)", rank, card->host, card->pid);
+	else
+		(void)snprintf(buf, size, "rank %d", rank);
+	return buf;
+}
+
 static tutti_status check_body(struct tti_framer *framer)
 {
 	const uint32_t type = framer->head.type;

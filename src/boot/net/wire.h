@@ -168,6 +168,9 @@ struct tti_failure tti_failure_of(int rank, const char *name, const char *why);
  * communicators. */
 const char *tti_failure_why(const struct tti_failure *failure, const char *name);
 
+/* "rank 3 (host, process 17)", or "rank 3" if the card is not known; returns buf. */
+const char *tti_wire_name(const struct tti_wire_card *card, int rank, char *buf, size_t size);
+
 /* Make text of a peer fit for a log: printable and NUL-terminated. */
 void tti_wire_clean(char *text, size_t size);
 
