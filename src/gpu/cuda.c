@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 #define USUAL_LIBRARY "libcuda.so.1"
 /* The driver on host memory alone has it (bindings/cudahost/engine/host_abi.h). */
 #define HOST_SYMBOL   "tti_cuda_kernel_register"
+/* Without CUDA_DEVICE_MAX_CONNECTIONS. */
+#define CONNECTIONS   8
 
 struct tti_gpu_counts tti_gpu_counts;
 
@@ -335,6 +338,21 @@ int tti_gpu_driver_count(const struct tti_gpu_driver *driver)
 void *tti_gpu_driver_symbol(const struct tti_gpu_driver *driver, const char *name)
 {
 	return dlsym(driver->library, name);
+}
+
+const char *tti_gpu_launch_blocking(void)
+{
+	const char *value = tti_env_foreign("CUDA_LAUNCH_BLOCKING");
+
+	return value && *value && strcmp(value, "0") != 0 ? value : NULL;
+}
+
+int tti_gpu_connections(void)
+{
+	const char *value = tti_env_foreign("CUDA_DEVICE_MAX_CONNECTIONS");
+	const int number = value ? atoi(value) : 0;
+
+	return number > 0 ? number : CONNECTIONS;
 }
 
 bool tti_gpu_driver_is_host(const struct tti_gpu_driver *driver)

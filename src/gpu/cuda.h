@@ -46,10 +46,12 @@ void *tti_gpu_driver_symbol(const struct tti_gpu_driver *driver, const char *nam
 /* Whether it is the driver on host memory (bindings/cudahost). */
 bool tti_gpu_driver_is_host(const struct tti_gpu_driver *driver);
 
-/* Of a GPU, to which CUDA deals out the streams of a process: CUDA_DEVICE_MAX_CONNECTIONS. What waits at the
- * head of one keeps back what is behind it, also of other streams. */
-#define TTI_GPU_CHANNELS      8 /* if the variable is not set */
-#define TTI_GPU_CHANNELS_MOST 32
+/* CUDA_LAUNCH_BLOCKING, by which a launch returns once its kernel has ended; NULL: it does not. */
+const char *tti_gpu_launch_blocking(void);
+/* The connections of a GPU among which CUDA divides the streams of a process: CUDA_DEVICE_MAX_CONNECTIONS. What
+ * waits at the head of one keeps back what is behind it, also of other streams. */
+#define TTI_GPU_CONNECTIONS_MOST 32
+int tti_gpu_connections(void);
 
 enum tti_gpu_mode { TTI_GPU_SHARED, TTI_GPU_ONE_PROCESS, TTI_GPU_PROHIBITED };
 

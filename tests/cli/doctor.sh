@@ -109,14 +109,14 @@ says out "^GPU 3 +error +it is too old for Tutti's kernels$"
 says out '^peer access +warning +10 of 12 pairs do not reach each other; GPU 0 to GPU 2: they hang on different I/O hubs$'
 says out '^1 +yes +- +no +no$'
 says out '^IMEX +note '
-says out '^streams +note +those of a process share 8 channels of each GPU$'
+says out '^streams +note +those of a process share 8 connections of each GPU$'
 # Without nvcc there is no file of kernels beside the program.
 says out '^(2|3) errors, 3 warnings$'
 expect 1 "$TUTTI" doctor --json
 says out '"access":\[\[true,true,false,false\],\[true,true,false,false\],\[false,false,true,false\],'
 says out '"busid":"0000:3b:00.0","uuid":"f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0","capability":90,'
 expect 1 env CUDA_DEVICE_MAX_CONNECTIONS=32 "$TUTTI" doctor
-grep -q '^streams' "$tmp/out" && fail "too few channels where there are 32"
+grep -q '^streams' "$tmp/out" && fail "too few connections where there are 32"
 ok "devices with troubles"
 
 # -- The system -----------------------------------------------------------------------

@@ -315,31 +315,29 @@ void tti_devices_warn_of_sharing(const struct tti_devices *devices, int rank, in
 
 static void warn_of_blocking(const struct tti_devices *devices, int rank, int other)
 {
-	const char *value = tti_env_foreign("CUDA_LAUNCH_BLOCKING");
+	const char *value = tti_gpu_launch_blocking();
 
-	if (!value || !*value || strcmp(value, "0") == 0)
+	if (!value)
 		return;
 	tti_log(TTI_LOG_WARN, TTI_CORE,
 		"CUDA_LAUNCH_BLOCKING=%s: a launch returns once its kernel has ended, and kernels "
-		"of "
-		"ranks %d and %d (GPUs %d and %d), of this process, wait for each other: calls "
+		"of ranks %d and %d (GPUs %d and %d), of this process, wait for each other: calls "
 		"of one thread, also in a group, hang; unset it, or give each rank a process",
 		value, rank, other, devices->fact[rank].ordinal, devices->fact[other].ordinal);
 }
 
 static void warn_of_connections(int ordinal, int nranks)
 {
-	const char *value = tti_env_foreign("CUDA_DEVICE_MAX_CONNECTIONS");
-	const int nchannels = value && atoi(value) > 0 ? atoi(value) : TTI_GPU_CHANNELS;
+	const int most = tti_gpu_connections();
 
-	if (nchannels >= nranks * STREAMS || nchannels >= TTI_GPU_CHANNELS_MOST)
+	if (most >= nranks * STREAMS || most >= TTI_GPU_CONNECTIONS_MOST)
 		return;
 	tti_log(TTI_LOG_WARN, TTI_CORE,
-		"%d ranks of this process share GPU %d, and CUDA has %d channels for their "
-		"streams: "
-		"what waits in one stream may hold up another of its channel, also where "
+		"%d ranks of this process share GPU %d, and CUDA has %d connections for their "
+		"streams: what waits in one stream may hold up another of its connection, also "
+		"where "
 		"kernels of the two wait for each other; set CUDA_DEVICE_MAX_CONNECTIONS=%d",
-		nranks, ordinal, nchannels, TTI_GPU_CHANNELS_MOST);
+		nranks, ordinal, most, TTI_GPU_CONNECTIONS_MOST);
 }
 
 void tti_devices_warn_of_variables(const struct tti_devices *devices, int rank, int n)
@@ -362,7 +360,7 @@ void tti_devices_warn_of_variables(const struct tti_devices *devices, int rank, 
 	}
 	if (first > rank)
 		warn_of_blocking(devices, rank, first);
-	/* Threads of the host have no channels. */
+	/* Threads of the host have no connections. */
 	if (same > 1 && is_first_of_gpu && own->nresident != UINT32_MAX)
 		warn_of_connections(own->ordinal, same);
 }

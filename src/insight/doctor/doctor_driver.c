@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What CUDA's driver says: of itself, of its devices, and which of them reach each other. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -284,25 +283,24 @@ static void check_access(struct tti_doctor *doctor)
 /* By which kernels of ranks that are threads of one process do not run at the same time. */
 static void check_variables(struct tti_doctor *doctor)
 {
-	const char *blocking = tti_env_foreign("CUDA_LAUNCH_BLOCKING");
-	const char *channels = tti_env_foreign("CUDA_DEVICE_MAX_CONNECTIONS");
+	const char *blocking = tti_gpu_launch_blocking();
 
-	if (blocking && *blocking && strcmp(blocking, "0") != 0)
+	if (blocking)
 		tti_doctor_add(doctor, TTI_HEALTH_WARNING, "CUDA_LAUNCH_BLOCKING",
 			       "calls that one thread makes for ranks of several GPUs hang",
 			       "unset it, or give each rank a process",
 			       "it is %s: a launch returns once its kernel has ended", blocking);
-	if (tti_gpu_driver_is_host(doctor->driver)) /* threads of the host have no channels */
+	if (tti_gpu_driver_is_host(doctor->driver)) /* threads of the host have no connections */
 		return;
-	if (!channels || atoi(channels) < TTI_GPU_CHANNELS_MOST)
+	if (tti_gpu_connections() < TTI_GPU_CONNECTIONS_MOST)
 		tti_doctor_add(
 			doctor, TTI_HEALTH_NOTE, "streams",
 			"where many ranks of a process share a GPU, what waits in one stream may "
 			"hold up another",
 			tti_doctor_text(doctor, "CUDA_DEVICE_MAX_CONNECTIONS=%d for such ranks",
-					TTI_GPU_CHANNELS_MOST),
-			"those of a process share %d channels of each GPU",
-			channels && atoi(channels) > 0 ? atoi(channels) : TTI_GPU_CHANNELS);
+					TTI_GPU_CONNECTIONS_MOST),
+			"those of a process share %d connections of each GPU",
+			tti_gpu_connections());
 }
 
 tutti_status tti_doctor_driver(struct tti_doctor *doctor)

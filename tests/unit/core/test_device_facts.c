@@ -184,7 +184,7 @@ static void variables_of_cuda_that_hold_kernels_up_are_named(void **state)
 		  "of ranks 0 and 1 (" },
 		{ "CUDA_LAUNCH_BLOCKING=0", "X=", NULL },
 		{ "X=", "CUDA_DEVICE_MAX_CONNECTIONS=3",
-		  "2 ranks of this process share GPU 0, and CUDA has 3 channels" },
+		  "2 ranks of this process share GPU 0, and CUDA has 3 connections" },
 		{ "X=", "CUDA_DEVICE_MAX_CONNECTIONS=4", NULL },
 	};
 
