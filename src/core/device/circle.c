@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/device/circle.h"
 
-#include <string.h>
-
-#include "boot/boot.h"
 #include "core/comm.h"
 #include "core/device/flight.h"
 #include "util/clock.h"
@@ -67,12 +64,6 @@ static struct place place_of(struct tti_flights *flights)
 	return place;
 }
 
-static bool is_of(const struct tti_flights *flights, const struct tti_comm *comm)
-{
-	return memcmp(tti_boot_secret(flights->of->boot), tti_boot_secret(comm->boot),
-		      TTI_SECRET_BYTES) == 0;
-}
-
 static int message_of(const struct tti_flights *flights)
 {
 	uint64_t where;
@@ -89,7 +80,7 @@ static int ahead_of(const struct place *place)
 	for (struct tti_flights *other = all.first; other; other = other->next) {
 		struct place ahead;
 
-		if (!is_of(other, place->comm) || message_of(other) < 0)
+		if (!tti_flights_are_of_one(other->of, place->comm) || message_of(other) < 0)
 			continue;
 		ahead = place_of(other);
 		if (ahead.launch && ahead.launch != place->launch &&
@@ -104,7 +95,7 @@ static struct tti_flights *find(const struct tti_comm *comm, int rank)
 {
 	struct tti_flights *flights = all.first;
 
-	while (flights && (flights->of->rank != rank || !is_of(flights, comm)))
+	while (flights && (flights->of->rank != rank || !tti_flights_are_of_one(flights->of, comm)))
 		flights = flights->next;
 	return flights;
 }
@@ -182,8 +173,7 @@ static void warn_of_crowd(const struct tti_comm *comm, uint32_t nblocks)
 	comm->device->flights->has_warned = true;
 	tti_log(TTI_LOG_WARN, TTI_CORE,
 		"kernels of calls of this process on GPU %d have %u blocks, and it runs %u at a "
-		"time: "
-		"rank %d may wait for one that does not run, for ever; let streams order "
+		"time: rank %d may wait for one that does not run, for ever; let streams order "
 		"calls of several communicators, on all ranks alike, or lower TUTTI_CUDA_BLOCKS",
 		comm->device->ordinal, nblocks, most, comm->rank);
 }

@@ -257,6 +257,8 @@ void tti_flight_await(struct tti_flight *flight);
 /* A graph is to have the flight: before its launch. */
 TUTTI_CHECKED tutti_status tti_flight_capture(struct tti_flight *flight,
 					      const struct tti_gpu_capture *capture);
+/* Whether two are ranks of one communicator, whose kernels wait for each other: each has a secret of its own. */
+bool tti_flights_are_of_one(const struct tti_comm *a, const struct tti_comm *b);
 /* Which peer the kernel waits for, -1: none. *where differs once it has gone on. Any thread. */
 int tti_flight_waits_for(const struct tti_device *device, uint64_t *where);
 /* Whether all blocks that wait for a peer have looked again, and found nothing, since this was last true.

@@ -258,8 +258,7 @@ static void launch_batch(struct batch *batch, int n)
 		batch->job[i]->status = st;
 }
 
-/* Whether two handles are ranks of one communicator, whose calls wait for each other. Each has a secret of its own. */
-static bool are_ranks_of_one(const struct tti_comm *a, const struct tti_comm *b)
+bool tti_flights_are_of_one(const struct tti_comm *a, const struct tti_comm *b)
 {
 	return memcmp(tti_boot_secret(a->boot), tti_boot_secret(b->boot), TTI_SECRET_BYTES) == 0;
 }
@@ -267,7 +266,7 @@ static bool are_ranks_of_one(const struct tti_comm *a, const struct tti_comm *b)
 static bool has_rank_of(struct tti_job *const *jobs, int n, const struct tti_job *job)
 {
 	for (int i = 0; i < n; i++)
-		if (are_ranks_of_one(tti_flight_of(jobs[i])->comm, tti_flight_of(job)->comm))
+		if (tti_flights_are_of_one(tti_flight_of(jobs[i])->comm, tti_flight_of(job)->comm))
 			return true;
 	return false;
 }

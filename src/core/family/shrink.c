@@ -46,8 +46,8 @@ struct shrink {
 	struct tti_maker maker;
 	tutti_comm_t handle; /* of the parent, entered */
 	int flags;
-	uint64_t
-		k; /* how many of its kind the parent made before, of the same ranks if they are named */
+	/* How many of its kind the parent made before, if ranks are named: of the same ones. */
+	uint64_t k;
 	int *ranks; /* [parent->n] */
 	struct tti_agreement *agreement;
 	uint64_t gone[];
