@@ -25,13 +25,13 @@ struct device_memory {
 	uint64_t guarded; /* 0: of the heap */
 	char *alias;
 	size_t nbytes, used;
-	bool is_lent;
 };
 
 /* The one that is guarded. */
 static struct device_memory *guarded;
-/* What guarded memory is made of; 0 bytes: of a file in memory. */
-static struct device_memory lent;
+/* What guarded memory is made of, and made of again: pages that are new each time cost more than most
+ * programs do. 0 bytes: not known yet. */
+static struct device_memory source;
 
 static void fail(const char *what)
 {
@@ -44,27 +44,24 @@ static size_t aligned(size_t nbytes)
 	return (nbytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-static void map_twice(struct device_memory *memory)
+void device_memory_lend(uint64_t at, void *alias, size_t nbytes)
+{
+	source = (struct device_memory){ .guarded = at, .alias = alias, .nbytes = nbytes };
+}
+
+static void map_twice(void)
 {
 	const int fd = memfd_create("tutti-test-device", MFD_CLOEXEC);
-	void *at;
+	void *at, *alias;
 
 	if (fd < 0 || ftruncate(fd, (off_t)GUARDED_BYTES) != 0)
 		fail("memfd");
 	at = mmap(NULL, GUARDED_BYTES, PROT_NONE, MAP_SHARED, fd, 0);
-	memory->alias = mmap(NULL, GUARDED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at == MAP_FAILED || memory->alias == MAP_FAILED)
+	alias = mmap(NULL, GUARDED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED || alias == MAP_FAILED)
 		fail("mmap");
 	close(fd);
-	memory->guarded = (uintptr_t)at;
-	memory->nbytes = GUARDED_BYTES;
-}
-
-void device_memory_lend(uint64_t at, void *alias, size_t nbytes)
-{
-	lent = (struct device_memory){
-		.guarded = at, .alias = alias, .nbytes = nbytes, .is_lent = true
-	};
+	device_memory_lend((uintptr_t)at, alias, GUARDED_BYTES);
 }
 
 size_t device_memory_used(const struct device_memory *memory)
@@ -80,10 +77,9 @@ struct device_memory *device_memory_create(bool is_guarded)
 		abort();
 	if (!is_guarded)
 		return memory;
-	if (lent.nbytes > 0)
-		*memory = lent;
-	else
-		map_twice(memory);
+	if (source.nbytes == 0)
+		map_twice();
+	*memory = source;
 	memset(memory->alias, GAP_BYTE, GAP);
 	memory->used = GAP;
 	guarded = memory;
@@ -96,10 +92,6 @@ void device_memory_free(struct device_memory *memory)
 		return;
 	for (size_t i = 0; i < memory->areas.n && !memory->guarded; i++)
 		free(memory->areas.at[i].at);
-	if (memory->guarded && !memory->is_lent) {
-		munmap((void *)(uintptr_t)memory->guarded, GUARDED_BYTES);
-		munmap(memory->alias, GUARDED_BYTES);
-	}
 	if (memory->guarded)
 		guarded = NULL;
 	tti_vec_release(&memory->areas);
@@ -121,8 +113,7 @@ uint64_t device_memory_alloc(struct device_memory *memory, size_t nbytes)
 	memory->used += aligned(nbytes) + GAP;
 	if (memory->used > memory->nbytes || !tti_vec_push(&memory->areas, area))
 		abort();
-	if (memory->is_lent)
-		memset(area.at, 0, nbytes);
+	memset(area.at, 0, nbytes);
 	/* From the last byte on. */
 	memset(area.at + nbytes, GAP_BYTE, memory->used - at - nbytes);
 	return memory->guarded + at;
