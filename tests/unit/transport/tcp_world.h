@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "support/pattern.h"
 #include "transport/tcp/tcp.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -126,24 +127,10 @@ static inline void world_end(struct world *world)
 	}
 }
 
-/* Bytes that depend on the message and the place. */
-static inline void fill(void *data, size_t nbytes, uint64_t seed)
-{
-	uint8_t *at = data;
-
-	for (size_t i = 0; i < nbytes; i++)
-		at[i] = (uint8_t)(seed * 31 + i * 7 + (i >> 8));
-}
-
 static inline void check_filled(const void *data, size_t nbytes, uint64_t seed)
 {
-	const uint8_t *at = data;
-
-	for (size_t i = 0; i < nbytes; i++) {
-		if (at[i] != (uint8_t)(seed * 31 + i * 7 + (i >> 8)))
-			fail_msg("message %llu differs at byte %zu of %zu",
-				 (unsigned long long)seed, i, nbytes);
-	}
+	if (!pattern_is_in(data, nbytes, seed))
+		fail_msg("message %llu of %zu bytes differs", (unsigned long long)seed, nbytes);
 }
 
 /* One message if there is credit. */
@@ -154,7 +141,7 @@ static inline bool put(struct tti_link *link, size_t nbytes, uint64_t seed)
 	if (!room)
 		return false;
 	assert_ptr_equal(room, link->ops->reserve(link, nbytes, 0));
-	fill(room, nbytes, seed);
+	pattern_fill(room, nbytes, seed);
 	link->ops->commit(link, nbytes, seed ^ 0xabcdef);
 	return true;
 }

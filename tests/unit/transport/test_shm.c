@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "shm_world.h"
+#include "support/pattern.h"
 
 static uint64_t key_of(int from, int to, uint32_t k)
 {
@@ -27,20 +28,6 @@ static size_t size_of(const struct world *world, uint64_t key)
 	return nbytes < world->slot_bytes ? nbytes : world->slot_bytes;
 }
 
-static void fill(uint8_t *data, size_t nbytes, uint64_t key)
-{
-	for (size_t i = 0; i < nbytes; i++)
-		data[i] = (uint8_t)(key + i * 7);
-}
-
-static bool is_filled(const uint8_t *data, size_t nbytes, uint64_t key)
-{
-	for (size_t i = 0; i < nbytes; i++)
-		if (data[i] != (uint8_t)(key + i * 7))
-			return false;
-	return true;
-}
-
 static bool try_send(const struct world *world, int rank, struct tti_link *link, uint32_t k)
 {
 	const uint64_t key = key_of(rank, link->peer, k);
@@ -50,7 +37,7 @@ static bool try_send(const struct world *world, int rank, struct tti_link *link,
 	if (!room)
 		return false;
 	CHECK(link->ops->reserve(link, nbytes, 0) == room);
-	fill(room, nbytes, key);
+	pattern_fill(room, nbytes, key);
 	link->ops->commit(link, nbytes, key);
 	return true;
 }
@@ -67,7 +54,7 @@ static bool try_recv(const struct world *world, int rank, struct tti_link *link,
 	CHECK(link->ops->peek(link, &nbytes, &tag) == data);
 	CHECK(tag == key);
 	CHECK(nbytes == size_of(world, key));
-	CHECK(is_filled(data, nbytes, key));
+	CHECK(pattern_is_in(data, nbytes, key));
 	link->ops->release(link);
 	return true;
 }
@@ -235,7 +222,7 @@ static void run_ahead(struct world *world, struct tti_port *port)
 					 : link->ops->reserve(link, 200 + k, 0);
 
 		CHECK(room);
-		fill(room, 200 + k, k);
+		pattern_fill(room, 200 + k, k);
 		if (k % 2)
 			fanout->commit(port, &link, 1, 200 + k, k);
 		else
@@ -245,7 +232,7 @@ static void run_ahead(struct world *world, struct tti_port *port)
 	for (uint64_t k = 0; port->rank == 1 && k < 32; k++) {
 		const void *const data = link->ops->peek(link, &nbytes, &tag);
 
-		CHECK(data && tag == k && nbytes == 200 + k && is_filled(data, nbytes, k));
+		CHECK(data && tag == k && nbytes == 200 + k && pattern_is_in(data, nbytes, k));
 		link->ops->release(link);
 	}
 	world_sync(world);
@@ -285,7 +272,7 @@ static void fan_out_root(struct world *world, struct tti_port *port, struct tti_
 
 			while (!(room = links[i]->ops->reserve(links[i], nbytes, 0)))
 				sched_yield();
-			fill(room, nbytes, key);
+			pattern_fill(room, nbytes, key);
 			links[i]->ops->commit(links[i], nbytes, key);
 		}
 		if (k % 3 != 2) {
@@ -296,7 +283,7 @@ static void fan_out_root(struct world *world, struct tti_port *port, struct tti_
 				sched_yield();
 			}
 			CHECK(fanout->reserve(port, links, n, nbytes) == room);
-			fill(room, nbytes, key);
+			pattern_fill(room, nbytes, key);
 			fanout->commit(port, links, n, nbytes, key);
 		}
 	}
@@ -316,7 +303,7 @@ static void fan_out_leaf(struct world *world, struct tti_port *port, struct tti_
 		if (port->rank == 1)
 			usleep(200);
 		CHECK(tag == key && nbytes == size_of(world, key));
-		CHECK(is_filled(data, nbytes, key));
+		CHECK(pattern_is_in(data, nbytes, key));
 		link->ops->release(link);
 	}
 }
@@ -468,11 +455,12 @@ static void leave_early(struct world *world, struct tti_port *port)
 		const uint64_t keys[] = { 3, 4, 5 };
 
 		CHECK(tti_transport_shm.connect(port, 1, &link) == TUTTI_OK);
-		fill(link->ops->reserve(link, 40, 0), 40, keys[0]);
+		pattern_fill(link->ops->reserve(link, 40, 0), 40, keys[0]);
 		link->ops->commit(link, 40, keys[0]);
-		fill(link->ops->reserve(link, 4000, 0), 4000, keys[1]);
+		pattern_fill(link->ops->reserve(link, 4000, 0), 4000, keys[1]);
 		link->ops->commit(link, 4000, keys[1]);
-		fill(tti_transport_shm.fanout->reserve(port, &link, 1, 9000), 9000, keys[2]);
+		pattern_fill(tti_transport_shm.fanout->reserve(port, &link, 1, 9000), 9000,
+			     keys[2]);
 		tti_transport_shm.fanout->commit(port, &link, 1, 9000, keys[2]);
 		tti_transport_shm.close(link);
 		tti_transport_shm.shutdown(port);
@@ -483,7 +471,7 @@ static void leave_early(struct world *world, struct tti_port *port)
 	CHECK(tti_transport_shm.connect(port, 0, &link) == TUTTI_OK);
 	for (uint64_t k = 3; k <= 5; k++) {
 		data = link->ops->peek(link, &nbytes, &tag);
-		CHECK(data && tag == k && is_filled(data, nbytes, k));
+		CHECK(data && tag == k && pattern_is_in(data, nbytes, k));
 		link->ops->release(link);
 	}
 }

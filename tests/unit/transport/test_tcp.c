@@ -24,7 +24,7 @@ static bool put_straight(struct tti_link *link, size_t nbytes, uint64_t seed)
 	static uint8_t data[SLOT];
 	bool sent;
 
-	fill(data, nbytes, seed);
+	pattern_fill(data, nbytes, seed);
 	sent = link->ops->send(link, data, nbytes, seed ^ 0xabcdef);
 	memset(data, 0xee, sizeof(data));
 	return sent;

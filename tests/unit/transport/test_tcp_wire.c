@@ -38,7 +38,7 @@ static size_t put_message(uint8_t *at, uint64_t seq, size_t nbytes)
 	};
 
 	tti_tcp_frame_put(at, &frame);
-	fill(at + TTI_TCP_HEADER, nbytes, seq);
+	pattern_fill(at + TTI_TCP_HEADER, nbytes, seq);
 	return TTI_TCP_HEADER + nbytes;
 }
 
@@ -52,7 +52,7 @@ static size_t put_sealed(uint8_t *at, uint64_t seq, size_t nbytes, struct tti_se
 	tti_tcp_frame_seal(at, seal);
 	if (!nbytes)
 		return TTI_TCP_SEALED;
-	fill(payload, nbytes, seq);
+	pattern_fill(payload, nbytes, seq);
 	tti_seal_close(seal, NULL, 0, payload, nbytes, payload, payload + nbytes);
 	return TTI_TCP_SEALED + nbytes + TTI_SEAL_MAC;
 }
