@@ -54,7 +54,7 @@ static int turns_barrier(const void *barrier);
 #define IDLE_ROUNDS 100
 /* Turns that a thread leaves out where it would sleep. */
 #define REST        6
-#define STACK_BYTES ((size_t)(SANITIZED ? 512 : 128) << 10)
+#define STACK_BYTES ((size_t)128 << 10)
 
 struct strand;
 
