@@ -47,17 +47,22 @@ void pattern_fill(void *data, size_t nbytes, uint64_t key)
 	}
 }
 
-bool pattern_is_in(const void *data, size_t nbytes, uint64_t key)
+size_t pattern_agrees(const void *data, size_t nbytes, uint64_t key)
 {
 	const uint8_t *from = data;
+	size_t agree = 0;
 
-	for (size_t at = begin(key); nbytes > 0; at = 0) {
-		const size_t n = piece(nbytes, at);
+	for (size_t at = begin(key); agree < nbytes; at = 0) {
+		const size_t n = piece(nbytes - agree, at);
+		size_t i = 0;
 
-		if (memcmp(from, bytes + at, n) != 0)
-			return false;
-		from += n;
-		nbytes -= n;
+		if (memcmp(from + agree, bytes + at, n) == 0)
+			i = n;
+		while (i < n && from[agree + i] == bytes[at + i])
+			i++;
+		agree += i;
+		if (i < n)
+			break;
 	}
-	return true;
+	return agree;
 }

@@ -12,7 +12,13 @@
 #include <stdint.h>
 
 void pattern_fill(void *data, size_t nbytes, uint64_t key);
-/* Whether these are the bytes that pattern_fill() writes. */
-bool pattern_is_in(const void *data, size_t nbytes, uint64_t key);
+/* How many bytes, from the first on, are those that pattern_fill() writes. */
+size_t pattern_agrees(const void *data, size_t nbytes, uint64_t key);
+
+/* Whether all are. */
+static inline bool pattern_is_in(const void *data, size_t nbytes, uint64_t key)
+{
+	return pattern_agrees(data, nbytes, key) == nbytes;
+}
 
 #endif

@@ -129,8 +129,11 @@ static inline void world_end(struct world *world)
 
 static inline void check_filled(const void *data, size_t nbytes, uint64_t seed)
 {
-	if (!pattern_is_in(data, nbytes, seed))
-		fail_msg("message %llu of %zu bytes differs", (unsigned long long)seed, nbytes);
+	const size_t agree = pattern_agrees(data, nbytes, seed);
+
+	if (agree < nbytes)
+		fail_msg("message %llu differs at byte %zu of %zu", (unsigned long long)seed, agree,
+			 nbytes);
 }
 
 /* One message if there is credit. */
