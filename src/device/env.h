@@ -103,7 +103,7 @@ TTI_DEV_FN int tti_dev_wait_on(struct tti_dev_env *env, struct tti_dev_wait *wai
 {
 	if (env->gave_up)
 		return 0;
-	tti_dev_relax(++wait->looks);
+	tti_dev_relax(&env->world, ++wait->looks);
 	if (wait->looks % TTI_DEV_LOOKS == 0)
 		wait->shows |=
 			tti_dev_look_up(env, peer, is_room, wait->looks) & TTI_DEV_SEEN_SHOWN;

@@ -3,10 +3,17 @@
 
 #include <stdbool.h>
 
-#include "device/run.h"
+#include "device/access.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/thread.h"
+
+TTI_DEV_FN bool tti_dev_goes_by_chunk(const struct tti_dev_env *env)
+{
+	return env->shared->call->by_chunk;
+}
+
+#include "device/run.h"
 
 struct runner;
 
@@ -32,6 +39,12 @@ struct runner {
 	pthread_cond_t decided;
 	bool begins, is_refused;
 };
+
+void tti_dev_host_thread(struct tti_dev_env *env, const struct tti_dev_launch *launch,
+			 uint32_t block)
+{
+	tti_dev_run(env, launch, block);
+}
 
 static void run_thread(const struct host_thread *thread)
 {

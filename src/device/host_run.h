@@ -13,6 +13,9 @@
 #include "device/abi.h"
 #include "tutti/status.h"
 
+struct tti_dev_env;
+struct tti_dev_pass;
+
 /* What was read and written, in bytes of user data, all blocks together. */
 struct tti_dev_traffic {
 	_Atomic uint64_t read, written;
@@ -32,5 +35,14 @@ struct tti_dev_host {
  * memory, and nothing ran. */
 TUTTI_CHECKED tutti_status tti_dev_host_run(const struct tti_dev_launch *launch,
 					    const struct tti_dev_host *host);
+
+/* One of these threads: block `block` of the launch, of all its calls. `env` has a world and memory of
+ * the block, as tti_dev_run() asks for. */
+void tti_dev_host_thread(struct tti_dev_env *env, const struct tti_dev_launch *launch,
+			 uint32_t block);
+
+/* A pass by one of them. A kernel of a GPU knows one family of types alone, and has its own
+ * (kernel.inc.h). */
+void tti_dev_reduce(struct tti_dev_env *env, const struct tti_dev_pass *pass);
 
 #endif

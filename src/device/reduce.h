@@ -19,7 +19,6 @@
 
 /* tti_dev_pass_int8() and so on make a pass of a type of the family, tti_dev_pass_copy() one of any
  * type that changes nothing. */
-typedef void (*tti_dev_pass_fn)(struct tti_dev_env *env, const struct tti_dev_pass *pass);
 
 /* -- Copies ---------------------------------------------------------------------------------- */
 
@@ -241,37 +240,5 @@ TTI_DEV_SMALL_FLOAT_MAP(X)
 X(float32, f32, c64)
 X(float64, f64, c128)
 #undef X
-
-/* Of the type that the pass has. A kernel of a GPU knows one family alone, and has its own
- * (kernel.inc.h). */
-#ifndef __CUDACC__
-#define X(family)                                                              \
-	static __attribute__((noinline, unused)) void tti_dev_reduce_##family( \
-		struct tti_dev_env *env, const struct tti_dev_pass *pass)      \
-	{                                                                      \
-		tti_dev_pass_##family(env, pass);                              \
-	}
-TTI_DEV_FAMILY_MAP(X)
-#undef X
-
-TTI_DEV_FN void tti_dev_reduce(struct tti_dev_env *env, const struct tti_dev_pass *pass)
-{
-	static const tti_dev_pass_fn fns[TUTTI_TYPE_COUNT] = {
-#define X(name, family) [TUTTI_##name] = tti_dev_reduce_##family,
-		TTI_DEV_TYPE_MAP(X)
-#undef X
-	};
-
-	if (tti_dev_is_copy(pass))
-		tti_dev_pass_copy(env, pass);
-	else
-		fns[pass->type](env, pass);
-}
-
-TTI_DEV_FN bool tti_dev_goes_by_chunk(const struct tti_dev_env *env)
-{
-	return env->shared->call->by_chunk;
-}
-#endif
 
 #endif

@@ -214,7 +214,7 @@ TTI_DEV_FN void tti_dev_idle(struct tti_dev_env *env, const struct tti_dev_chunk
 	int32_t queue = -1;
 
 	if (tti_dev_tid(&env->world) != 0) {
-		tti_dev_relax(++wait->looks);
+		tti_dev_relax(&env->world, ++wait->looks);
 		return;
 	}
 	if ((wait->looks + 1) % TTI_DEV_LOOKS == 0)

@@ -24,12 +24,19 @@ struct tti_dev_host_block {
 	pthread_barrier_t barrier[2]; /* in turns */
 	uint32_t said[3];             /* by tti_dev_barrier_any(), in turns of three */
 };
+
+/* How threads of the host wait that are none of the system's. */
+struct tti_dev_waits {
+	void (*barrier)(pthread_barrier_t *barrier);
+	void (*relax)(uint32_t looks);
+};
 #endif
 
 /* A thread's own. Nothing on a GPU. */
 struct tti_dev_world {
 #ifndef __CUDACC__
 	struct tti_dev_host_block *block;
+	const struct tti_dev_waits *waits; /* NULL: it is a thread of the system */
 	uint32_t tid, nthreads;
 	uint32_t turn; /* of said[] */
 	uint32_t side; /* of barrier[] */
@@ -74,8 +81,9 @@ TTI_DEV_FN uint32_t tti_dev_barrier_any(struct tti_dev_world *world, uint32_t va
 	return __syncthreads_or((int)value) != 0;
 }
 
-TTI_DEV_FN void tti_dev_relax(uint32_t looks)
+TTI_DEV_FN void tti_dev_relax(const struct tti_dev_world *world, uint32_t looks)
 {
+	(void)world;
 	if (looks > 8)
 		__nanosleep(20);
 }
@@ -214,8 +222,15 @@ TTI_DEV_FN uint32_t tti_dev_nthreads(const struct tti_dev_world *world)
 /* By all threads of a block: what one did before it, all see after it. */
 TTI_DEV_FN void tti_dev_barrier(struct tti_dev_world *world)
 {
-	if (world->nthreads > 1)
-		pthread_barrier_wait(&world->block->barrier[world->side ^= 1]);
+	pthread_barrier_t *barrier;
+
+	if (world->nthreads < 2)
+		return;
+	barrier = &world->block->barrier[world->side ^= 1];
+	if (world->waits)
+		world->waits->barrier(barrier);
+	else
+		pthread_barrier_wait(barrier);
 }
 
 /* The same; gives whether any of the threads had a value other than 0. */
@@ -236,9 +251,11 @@ TTI_DEV_FN uint32_t tti_dev_barrier_any(struct tti_dev_world *world, uint32_t va
 }
 
 /* Threads of the host share cores: who waits long sleeps, and leaves them to others. */
-TTI_DEV_FN void tti_dev_relax(uint32_t looks)
+TTI_DEV_FN void tti_dev_relax(const struct tti_dev_world *world, uint32_t looks)
 {
-	if (looks < 32) {
+	if (world->waits) {
+		world->waits->relax(looks);
+	} else if (looks < 32) {
 		sched_yield();
 	} else {
 		const struct timespec shortly = { 0, 50000 };

@@ -12,21 +12,9 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include "device/env.h"
 #include "support/reference.h"
 #include "support/sanitizer.h"
-
-static void turns_pass_on(void);
-static void turns_rest(void);
-static int turns_barrier(const void *barrier);
-
-/* What the interpreter waits by. */
-#define pthread_barrier_wait(barrier) turns_barrier(barrier)
-#define sched_yield()                 turns_pass_on()
-#define nanosleep(time, left)         ((void)(time), turns_rest())
-#include "device/run.h"
-#undef pthread_barrier_wait
-#undef sched_yield
-#undef nanosleep
 
 /* TSan takes each stack for a thread, a fiber in its words, and knows only what is said here of the order
  * between them: a barrier orders, and that one runs after the other does not. What takes turns is not
@@ -170,9 +158,11 @@ QUIET static void turns_pass_on(void)
 		go(from, &relay->strand[relay->running]);
 }
 
-QUIET static void turns_rest(void)
+/* Whoever has looked often leaves turns out. */
+QUIET static void turns_relax(uint32_t looks)
 {
-	relay->strand[relay->running].rests = REST;
+	if (looks >= 32)
+		relay->strand[relay->running].rests = REST;
 	turns_pass_on();
 }
 
@@ -189,7 +179,7 @@ QUIET static void go_on(struct strand *strand, uint32_t n)
 	relay->idle = 0;
 }
 
-QUIET static int turns_barrier(const void *barrier)
+QUIET static void turns_barrier(pthread_barrier_t *barrier)
 {
 	struct strand *self = &relay->strand[relay->running];
 	struct block *block = &self->line->block[self->block];
@@ -203,8 +193,9 @@ QUIET static int turns_barrier(const void *barrier)
 		go_on(block->strand, nthreads);
 	}
 	fiber_acquires(barrier);
-	return 0;
 }
+
+static const struct tti_dev_waits waits = { .barrier = turns_barrier, .relax = turns_relax };
 
 /* All threads of the line's launch have ended. What blocks have kept stays in their memory, as it does
  * on a GPU. */
@@ -225,7 +216,7 @@ QUIET static void run_launch(struct strand *self)
 	struct tti_dev_env env = { .world = self->env.world, .shared = self->env.shared };
 
 	self->env = env;
-	tti_dev_run(&self->env, &line->launch, self->block);
+	tti_dev_host_thread(&self->env, &line->launch, self->block);
 	fiber_releases(&line->ended);
 	if (++line->ended == line->nblocks * line->nthreads)
 		launch_next(line);
@@ -309,6 +300,7 @@ static void begin_strands(struct strand *strand, struct line *line, const struct
 		strand[i].block = block;
 		strand[i].env.world = (struct tti_dev_world){
 			.block = &line->block[block].base,
+			.waits = &waits,
 			.tid = i % line->nthreads,
 			.nthreads = line->nthreads,
 			.view = host->view,

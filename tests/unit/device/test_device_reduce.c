@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#include "device/reduce.h"
+#include "device/env.h"
+#include "device/host_run.h"
 #include "reduce/reducer.h"
 #include "support/reference.h"
 #include "support/sanitizer.h"
@@ -378,7 +379,7 @@ static void words_are_waited_for(void **unused)
 		for (int s = 0; s < SOURCES; s += 2) {
 			__atomic_store_n(&words[s][HEAD / 8 + i], sent[s][i], __ATOMIC_RELAXED);
 			if (i % 16 == 0)
-				tti_dev_relax(32);
+				tti_dev_relax(&(struct tti_dev_world){ 0 }, 32);
 		}
 	pthread_join(thread, NULL);
 	check_words(&late.trial, 0);
