@@ -238,13 +238,14 @@ TTI_DEV_FN uint64_t tti_dev_places(const struct tti_dev_pass *pass)
 TTI_DEV_FN void tti_dev_look_at(const struct tti_dev_pass *pass, int32_t s, uint64_t index,
 				uint32_t nbytes, uint64_t word[4])
 {
-	const struct tti_dev_end *src = &pass->src[s];
+	const struct tti_dev_end *src;
 	const uint64_t *at;
 	struct tti_dev_unit unit;
 
 	word[0] = word[1] = word[2] = word[3] = 0;
 	if (s >= pass->nsrc)
 		return;
+	src = &pass->src[s];
 	at = (const uint64_t *)src->at + 4 * (1 + index);
 	if (src->peer >= 0) {
 		tti_dev_load_words(at, &word[0], &word[1]);
@@ -260,13 +261,13 @@ TTI_DEV_FN void tti_dev_look_at(const struct tti_dev_pass *pass, int32_t s, uint
 TTI_DEV_FN bool tti_dev_is_there(const struct tti_dev_pass *pass, int32_t s, const uint64_t word[4],
 				 struct tti_dev_unit *out)
 {
-	const struct tti_dev_end *src = &pass->src[s];
-	const uint32_t flag = src->flag;
+	uint32_t flag;
 
 	out->part[0] = word[0];
 	out->part[1] = word[1];
-	if (s >= pass->nsrc || src->peer < 0)
+	if (s >= pass->nsrc || pass->src[s].peer < 0)
 		return true;
+	flag = pass->src[s].flag;
 	out->part[0] = (word[0] & UINT32_MAX) | word[1] << 32;
 	out->part[1] = (word[2] & UINT32_MAX) | word[3] << 32;
 	return word[0] >> 32 == flag && word[1] >> 32 == flag && word[2] >> 32 == flag &&

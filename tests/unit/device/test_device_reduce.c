@@ -257,7 +257,7 @@ static void try_pair(tutti_type type, tutti_op op)
 	struct trial trial = { .type = type, .op = op, .input_at = -1 };
 
 	for (int layout = 0; layout < LAYOUTS; layout++)
-		for (trial.nsrc = 1; trial.nsrc <= SOURCES; trial.nsrc += SANITIZED ? 3 : 1) {
+		for (trial.nsrc = 1; trial.nsrc <= SOURCES; trial.nsrc += SANITIZED ? 8 : 1) {
 			trial.layout = (enum layout)layout;
 			trial.divisor = 0;
 			trial.input_at = -1;
