@@ -47,12 +47,16 @@ struct match {
 static void try_word(struct match *match, const char *name, const char *word, size_t len)
 {
 	const size_t name_len = strlen(name);
-	const int allowed = len < 3 ? -1 : len < 5 ? 1 : 2;
-	const int far = tti_distance(name, name_len, word, len);
+	const size_t differ = name_len > len ? name_len - len : len - name_len;
+	const size_t allowed = len < 3 ? 0 : len < 5 ? 1 : 2;
+	int far;
 
-	if (name_len == len && memcmp(name, word, len) == 0)
-		match->exact = true;
-	if (far <= allowed && (!match->word || far < match->distance)) {
+	match->exact |= differ == 0 && memcmp(name, word, len) == 0;
+	/* Words are as far from each other as their lengths, at least. */
+	if (match->exact || allowed == 0 || differ > allowed)
+		return;
+	far = tti_distance(name, name_len, word, len);
+	if (far <= (int)allowed && (!match->word || far < match->distance)) {
 		match->word = word;
 		match->len = len;
 		match->distance = far;
