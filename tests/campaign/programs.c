@@ -26,7 +26,7 @@
 #include "support/sanitizer.h"
 #include "support/world.h"
 
-#define DEADLINE_NS (INT64_C(60000000000) * (SANITIZED ? 5 : 1))
+#define DEADLINE_NS (INT64_C(60000000000) * (TTI_SANITIZED ? 5 : 1))
 
 static struct shared {
 	tutti_unique_id id;

@@ -175,7 +175,7 @@ static void few_addresses_body(void *arg)
 	void *at;
 
 	(void)arg;
-	if (SANITIZED)
+	if (TTI_SANITIZED)
 		_exit(ALONE_UNTESTED); /* they need more addresses than there would be */
 	limit(RLIMIT_AS, 32 * MIB);
 	FAILS(TTI_CUDA_ENOMEM, "ulimit -v", tti_cuda_memory_alloc(100, &at));

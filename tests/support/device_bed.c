@@ -15,7 +15,7 @@
 #include "util/thread.h"
 
 /* Calls of these tests take milliseconds. */
-#define DEADLINE_MS (SANITIZED ? 300000 : 60000)
+#define DEADLINE_MS (TTI_SANITIZED ? 300000 : 60000)
 /* How often the launches are looked after. */
 #define WATCH_NS    (2 * TTI_NS_PER_MS)
 

@@ -91,7 +91,7 @@ struct relay {
 
 static _Thread_local struct relay *relay;
 
-#if SANITIZED
+#if TTI_SANITIZED
 /* Which know of contexts, and of no other way between stacks. */
 __attribute__((noinline)) QUIET static void go(struct strand *from, struct strand *to)
 {

@@ -108,7 +108,7 @@ static void costs_little(void **state)
 	};
 
 	(void)state;
-	if (SANITIZED)
+	if (TTI_SANITIZED)
 		skip(); /* the heap is the sanitizer's */
 	for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
 		pthread_barrier_init(&all_here, NULL, (unsigned)worlds[i].n);

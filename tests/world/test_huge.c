@@ -80,7 +80,7 @@ static void more_than_32_bits_count(void **state)
 	const struct world world = { .n = 2, .transport = "shm" };
 
 	(void)state;
-	if (SANITIZED)
+	if (TTI_SANITIZED)
 		skip();
 	assert_int_equal(world_run(&world, many_elements, NULL), 0);
 }

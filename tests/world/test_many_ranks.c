@@ -19,7 +19,7 @@
 /* What a pair in use may cost. With a bootstrap over sockets every rank also knows the
  * addresses of all others and has a watch of its own. A sanitizer's own memory is no
  * business of ours. */
-#define KIB_PER_PAIR(sockets) (SANITIZED ? 4096 : (sockets) ? 128 : 64)
+#define KIB_PER_PAIR(sockets) (TTI_SANITIZED ? 4096 : (sockets) ? 128 : 64)
 
 static double now(void)
 {

@@ -544,7 +544,7 @@ static void child_runs_nothing(bool is_held)
 static void children_run_nothing(void **state)
 {
 	(void)state;
-	if (SANITIZED)
+	if (TTI_SANITIZED)
 		skip(); /* ThreadSanitizer wants no threads where a process forks */
 	child_runs_nothing(false);
 	child_runs_nothing(true);

@@ -151,7 +151,7 @@ static void all_of_it(tutti_comm_t comm, int rank, int n, void *arg)
 		CHECK_OK(tutti_barrier(comm, NULL));
 		/* Plain pointers and barriers are nothing that a sanitizer of threads knows to
 		 * belong together. */
-		if (!(SANITIZED && kind == REGISTERED))
+		if (!(TTI_SANITIZED && kind == REGISTERED))
 			gets_and_flush(window, comm, memory.at, rank, n);
 		CHECK_OK(tutti_window_destroy(window));
 	}

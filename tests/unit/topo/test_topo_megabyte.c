@@ -123,7 +123,7 @@ static char *heap_up(const struct heap *heap, size_t *nbytes)
 }
 
 /* Of CPU time. Alone each takes under one; the rest is for machines that do other things. */
-#define SECONDS_MOST (SANITIZED ? 60 : 10)
+#define SECONDS_MOST (TTI_SANITIZED ? 60 : 10)
 #define MIB_MOST     200
 
 static void load(const struct heap *heap, tutti_status (*use)(const char *text, size_t nbytes))
@@ -150,7 +150,7 @@ static void load(const struct heap *heap, tutti_status (*use)(const char *text, 
 	if (getenv("TEST_SHOW"))
 		printf("%-24s %.3f s %4ld MiB\n", heap->name, seconds, usage.ru_maxrss >> 10);
 	if (status != 0 || seconds > SECONDS_MOST ||
-	    (!SANITIZED && usage.ru_maxrss > MIB_MOST << 10))
+	    (!TTI_SANITIZED && usage.ru_maxrss > MIB_MOST << 10))
 		fail_msg("%s: status %d, %.3f s, %ld KiB", heap->name, status, seconds,
 			 usage.ru_maxrss);
 }

@@ -166,7 +166,7 @@ static void ten_thousand_hosts_of_four_kinds_take_seconds_at_most(void **state)
 	assert_int_equal(cluster->kinds[2].nhosts, 2500);
 	print_message("10,000 hosts: %.0f ms, %ld KiB\n", (double)spent / 1e6,
 		      resident_kib() - before);
-	if (!SANITIZED) {
+	if (!TTI_SANITIZED) {
 		assert_true(spent < INT64_C(5000000000));
 		assert_true(resident_kib() - before < 100 * 1024);
 	}
