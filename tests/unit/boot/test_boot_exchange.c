@@ -104,13 +104,13 @@ static void sockets_of_any_number_of_ranks(void **state)
 	for (int n = 1; n <= 9; n += SANITIZED ? 4 : 1)
 		run_sockets(n, 1);
 	run_sockets(17, 1);
-	run_sockets(64, 1);
+	run_sockets(SANITIZED ? 33 : 64, 1);
 }
 
 static void sockets_of_many_ranks(void **state)
 {
 	(void)state;
-	run_sockets(SANITIZED ? 96 : 256, 1);
+	run_sockets(SANITIZED ? 64 : 256, 1);
 }
 
 static void several_roots(void **state)

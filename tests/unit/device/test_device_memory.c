@@ -33,7 +33,7 @@ static void try_one(const struct tti_algorithm *algo, int n, bool refuses, uint6
 	bool right;
 
 	device_draw(&device, n, seed);
-	device.in_turns = seed % 4 != 0;
+	device.in_turns = seed % 16 != 0;
 	trial_init(&trial, &config, &bed);
 	right = trial_run(&trial) && device_trial_run(&trial, &device, NULL);
 	trial_release(&trial);

@@ -183,7 +183,7 @@ static void set_up(struct play *play, uint64_t seed)
 	*play = (struct play){ .random = seed };
 	play->n = 1 + (int)draw(play, RANKS);
 	device_draw(&config, play->n, seed);
-	config.in_turns = seed % 2;
+	config.in_turns = seed % 8 != 0;
 	config.slot_bytes = device_slot_bytes(PIECE, 1, config.nblocks);
 	device_bed_init(&play->bed, &config);
 	for (int at = 0; at < LISTS; at++)
