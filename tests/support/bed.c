@@ -256,7 +256,7 @@ enum bed_end bed_run(struct bed *bed, const struct bed_work *work)
 
 /* -- Ranks that take turns in the middle of a call -------------------------------------------------- */
 
-#define STACK_BYTES ((size_t)1 << 20)
+#define STACK_BYTES ((size_t)256 << 10)
 
 /* Contexts of one thread, since to wake a thread for each turn takes a busy machine milliseconds. */
 struct relay {
