@@ -18,6 +18,9 @@
 
 /* Enough for a thousand ranks on two cores. */
 #define HANDSHAKE_MS 10000
+/* Without a file descriptor, or memory, for one more connection: what waits to be let in would wake the
+ * loop at once, again and again. */
+#define STARVED_MS   20
 /* Dropped connections that are logged one by one. */
 #define LOGGED       20
 
@@ -204,6 +207,17 @@ static tutti_status add_pending(struct tti_acceptor *acceptor, struct tti_pendin
 	return TUTTI_OK;
 }
 
+static void rest(struct tti_acceptor *acceptor, int error)
+{
+	errno = error;
+	if (!acceptor->starved)
+		tti_log(TTI_LOG_WARN, TTI_BOOT, "a connection cannot be let in yet: %m%s",
+			error == EMFILE ? " (raise ulimit -n)" : "");
+	acceptor->starved = true;
+	acceptor->again_ns = tti_deadline(STARVED_MS);
+	tti_loop_change(acceptor->loop, acceptor->listen_fd, 0, acceptor->handler);
+}
+
 static void handle_listener(struct tti_event_handler *handler, uint32_t events)
 {
 	struct tti_acceptor *acceptor = ((struct listener *)handler)->acceptor;
@@ -215,9 +229,10 @@ static void handle_listener(struct tti_event_handler *handler, uint32_t events)
 		socklen_t len = sizeof(from);
 		struct tti_pending *pending = tti_secret_zalloc(sizeof(*pending));
 
-		/* The connection waits to be let in until there is some. */
-		if (!pending)
+		if (!pending) {
+			rest(acceptor, ENOMEM);
 			return;
+		}
 
 		int fd = tti_fork_accept(acceptor->listen_fd, (struct sockaddr *)&from, &len);
 
@@ -229,10 +244,15 @@ static void handle_listener(struct tti_event_handler *handler, uint32_t events)
 
 		tti_fd_close(&fd);
 		tti_secret_free(pending);
-		if ((error == EMFILE || error == ENFILE) && acceptor->oldest)
+		if (error == 0 || error == EINTR || error == ECONNABORTED)
+			continue;
+		if ((error == EMFILE || error == ENFILE) && acceptor->oldest) {
 			drop(acceptor->oldest, "no file descriptor is left (raise ulimit -n)");
-		else if (error != 0 && error != EINTR && error != ECONNABORTED)
-			return;
+			continue;
+		}
+		if (error != EAGAIN && error != EWOULDBLOCK)
+			rest(acceptor, error);
+		return;
 	}
 }
 
@@ -241,6 +261,7 @@ tutti_status tti_acceptor_open(struct tti_acceptor *acceptor)
 	struct listener *listener = tti_zalloc(sizeof(*listener));
 
 	acceptor->handler = NULL;
+	acceptor->again_ns = TTI_NEVER;
 	if (!listener)
 		return tti_fail(TUTTI_ENOMEM, "no memory for a listening socket");
 	listener->handler.handle = handle_listener;
@@ -276,5 +297,13 @@ int64_t tti_acceptor_expire(struct tti_acceptor *acceptor)
 
 	while (acceptor->oldest && acceptor->oldest->deadline_ns <= now)
 		drop(acceptor->oldest, "it did not finish the handshake");
-	return acceptor->oldest ? acceptor->oldest->deadline_ns : TTI_NEVER;
+	if (!acceptor->handler)
+		return TTI_NEVER;
+	if (acceptor->again_ns <= now) {
+		acceptor->again_ns = TTI_NEVER;
+		tti_loop_change(acceptor->loop, acceptor->listen_fd, EPOLLIN, acceptor->handler);
+	}
+	return acceptor->oldest && acceptor->oldest->deadline_ns < acceptor->again_ns
+		       ? acceptor->oldest->deadline_ns
+		       : acceptor->again_ns;
 }

@@ -34,6 +34,8 @@ struct tti_acceptor {
 
 	struct tti_pending *oldest, *newest;
 	size_t n, dropped;
+	int64_t again_ns; /* it does not listen until then; TTI_NEVER: it does */
+	bool starved;     /* the log says why it did not listen */
 	/* Why a process was turned away: its version of the protocol, or else its secret, is another
 	 * one. "": none was. */
 	char turned_away[160];
@@ -49,7 +51,8 @@ TUTTI_CHECKED tutti_status tti_acceptor_open(struct tti_acceptor *acceptor);
 /* Stop listening and drop all pending connections. A zeroed one is fine if its listen_fd is -1. */
 void tti_acceptor_close(struct tti_acceptor *acceptor);
 
-/* Drop pending connections whose time is over; when to call again. */
+/* Drop pending connections whose time is over, and listen again after there was no file descriptor or no
+ * memory for a while; when to call again. */
 int64_t tti_acceptor_expire(struct tti_acceptor *acceptor);
 
 #endif
