@@ -8,14 +8,13 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "boot/net/acceptor.h"
+#include "boot/net/iface.h"
 #include "util/clock.h"
 
 #define LOOK_MS 500
@@ -42,40 +41,52 @@ static void on_accept(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind 
 	fail_msg("nobody has proven anything");
 }
 
-static int listen_on(struct sockaddr_in *at)
-{
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(*at);
+static struct tti_loop loop;
+static struct tti_acceptor acceptor;
+static uint16_t port;
 
-	*at = (struct sockaddr_in){ .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)at, len), 0);
-	assert_int_equal(listen(fd, 8), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)at, &len), 0);
-	return fd;
+static void set_up(void)
+{
+	acceptor = (struct tti_acceptor){
+		.loop = &loop, .secret = secret, .most = 8, .admit = admit, .on_accept = on_accept
+	};
+	port = 0;
+	assert_int_equal(tti_loop_init(&loop), TUTTI_OK);
+	assert_int_equal(tti_listen(&port, 8, &acceptor.listen_fd), TUTTI_OK);
+	assert_int_equal(tti_acceptor_open(&acceptor), TUTTI_OK);
+	assert_true(tti_acceptor_expire(&acceptor) == TTI_NEVER);
 }
 
-static int connect_to(const struct sockaddr_in *at)
+static void tear_down(void)
 {
+	tti_acceptor_close(&acceptor);
+	assert_true(tti_acceptor_expire(&acceptor) == TTI_NEVER);
+	tti_loop_release(&loop);
+}
+
+static int connect_to(void)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+					.sin_port = htons(port),
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (const struct sockaddr *)at, sizeof(*at)), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
 	return fd;
 }
 
 /* Turns of the loop until so many connections are pending, or the time is over. */
-static int turns(struct tti_acceptor *acceptor, size_t pending, int64_t ms)
+static int turns(size_t pending, int64_t ms)
 {
 	const int64_t deadline_ns = tti_deadline(ms);
 	int n = 0;
 
-	while (acceptor->n != pending && tti_now_ns() < deadline_ns) {
-		int64_t next_ns = tti_acceptor_expire(acceptor);
+	while (acceptor.n != pending && tti_now_ns() < deadline_ns) {
+		int64_t next_ns = tti_acceptor_expire(&acceptor);
 
 		next_ns = next_ns < deadline_ns ? next_ns : deadline_ns;
-		tti_loop_wait(acceptor->loop, tti_loop_left(next_ns));
+		tti_loop_wait(&loop, tti_loop_left(next_ns));
 		n++;
 	}
 	return n;
@@ -83,72 +94,53 @@ static int turns(struct tti_acceptor *acceptor, size_t pending, int64_t ms)
 
 static void who_has_no_descriptor_left_waits_for_one(void **state)
 {
-	struct tti_loop loop;
-	struct tti_acceptor acceptor = {
-		.loop = &loop, .secret = secret, .most = 8, .admit = admit, .on_accept = on_accept
-	};
 	struct rlimit before, none;
-	struct sockaddr_in at;
 	int client;
 
 	(void)state;
-	assert_int_equal(tti_loop_init(&loop), TUTTI_OK);
-	acceptor.listen_fd = listen_on(&at);
-	assert_int_equal(tti_acceptor_open(&acceptor), TUTTI_OK);
-	assert_true(tti_acceptor_expire(&acceptor) == TTI_NEVER);
-
-	client = connect_to(&at);
+	set_up();
+	client = connect_to();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){ 0, before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	assert_in_range(turns(&acceptor, 1, LOOK_MS), 2, LOOKS);
+	assert_in_range(turns(1, LOOK_MS), 2, LOOKS);
 	assert_int_equal(acceptor.n, 0);
 	assert_true(acceptor.starved);
 
 	/* What waited is let in once there is one. */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	(void)turns(&acceptor, 1, 60000);
+	(void)turns(1, 60000);
 	assert_int_equal(acceptor.n, 1);
 
 	close(client);
-	tti_acceptor_close(&acceptor);
-	assert_true(tti_acceptor_expire(&acceptor) == TTI_NEVER);
-	tti_loop_release(&loop);
+	tear_down();
 }
 
 /* A connection that has proven nothing yet makes room. */
 static void the_oldest_that_proves_nothing_makes_room(void **state)
 {
-	struct tti_loop loop;
-	struct tti_acceptor acceptor = {
-		.loop = &loop, .secret = secret, .most = 8, .admit = admit, .on_accept = on_accept
-	};
 	struct rlimit before, none;
-	struct sockaddr_in at;
 	int client[2];
 	char byte;
 
 	(void)state;
-	assert_int_equal(tti_loop_init(&loop), TUTTI_OK);
-	acceptor.listen_fd = listen_on(&at);
-	assert_int_equal(tti_acceptor_open(&acceptor), TUTTI_OK);
-	client[0] = connect_to(&at);
-	(void)turns(&acceptor, 1, 60000);
-	client[1] = connect_to(&at);
+	set_up();
+	client[0] = connect_to();
+	(void)turns(1, 60000);
+	client[1] = connect_to();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){ 0, before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	while (acceptor.dropped == 0)
 		tti_loop_wait(&loop, tti_loop_left(tti_acceptor_expire(&acceptor)));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	(void)turns(&acceptor, 1, 60000);
+	(void)turns(1, 60000);
 	assert_int_equal(acceptor.n, 1);
 	while (recv(client[0], &byte, 1, 0) > 0) /* what an acceptor says first */
 		;
 	close(client[0]);
 	close(client[1]);
-	tti_acceptor_close(&acceptor);
-	tti_loop_release(&loop);
+	tear_down();
 }
 
 int main(void)
