@@ -143,7 +143,8 @@ static tutti_status load_fatbin(struct tti_kernels *kernels, const char *path)
 				  "kernels for GPUs: %s has %zu bytes: it is no file of kernels",
 				  path, nbytes);
 	else
-		status = tti_gpu_library_load(kernels->driver, image, path, &kernels->library);
+		status = tti_gpu_library_load(kernels->driver, image, nbytes, path,
+					      &kernels->library);
 	tti_free(image);
 	return status;
 }
@@ -194,8 +195,8 @@ static tutti_status load(struct tti_kernels *kernels)
 	if (is_host) {
 		status = register_host(kernels, path);
 		if (status == TUTTI_OK)
-			status = tti_gpu_library_load(kernels->driver, HOST_IMAGE, path,
-						      &kernels->library);
+			status = tti_gpu_library_load(kernels->driver, HOST_IMAGE,
+						      sizeof(HOST_IMAGE), path, &kernels->library);
 	} else {
 		status = load_fatbin(kernels, path);
 	}

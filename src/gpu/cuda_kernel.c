@@ -9,18 +9,87 @@
 
 #define SHARED_WITHOUT_ASKING 49152u /* bytes, on all devices */
 
-struct tti_gpu_library {
-	struct tti_gpu_driver *driver;
-	void *handle;
-	char *path;
+#define FATBIN_MAGIC UINT32_C(0xba55ed50)
+#define PARTS_MAX    8
+
+/* The header of a fatbin, as CUDA's tools write it. A file may have several fatbins, one after
+ * another. */
+struct fatbin_header {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t header_bytes;
+	uint64_t body_bytes;
 };
 
-tutti_status tti_gpu_library_load(struct tti_gpu_driver *driver, const void *image,
+struct tti_gpu_library {
+	struct tti_gpu_driver *driver;
+	char *path;
+	void *parts[PARTS_MAX]; /* libraries of the driver: one for each fatbin */
+	int nparts;
+};
+
+static bool is_fatbin(const char *image, size_t nbytes)
+{
+	uint32_t magic;
+
+	if (nbytes < sizeof(magic))
+		return false;
+	memcpy(&magic, image, sizeof(magic));
+	return magic == FATBIN_MAGIC;
+}
+
+/* The driver is not told the length of what it loads: it believes the header. */
+static tutti_status fatbin_length(const char *path, const char *image, size_t nbytes, size_t *out)
+{
+	struct fatbin_header header = { .header_bytes = sizeof(header) };
+
+	if (!is_fatbin(image, nbytes))
+		return tti_fail(TUTTI_EUNSUPPORTED,
+				"%s has %zu bytes behind its kernels that are no kernels; "
+				"make it with `make fatbin`",
+				path, nbytes);
+	if (nbytes >= sizeof(header))
+		memcpy(&header, image, sizeof(header));
+	if (header.header_bytes < sizeof(header) || header.header_bytes > nbytes ||
+	    header.body_bytes > nbytes - header.header_bytes)
+		return tti_fail(TUTTI_EUNSUPPORTED,
+				"%s is cut short: its last kernels have %zu bytes of %llu; "
+				"copy it again, or make it with `make fatbin`",
+				path, nbytes,
+				(unsigned long long)header.header_bytes + header.body_bytes);
+	*out = header.header_bytes + (size_t)header.body_bytes;
+	return TUTTI_OK;
+}
+
+static tutti_status load_part(struct tti_gpu_library *library, const char *image)
+{
+	struct tti_gpu_driver *const driver = library->driver;
+	tutti_status status;
+	int rc;
+
+	if (library->nparts == PARTS_MAX)
+		return tti_fail(TUTTI_EUNSUPPORTED, "%s has more than %d fatbins", library->path,
+				PARTS_MAX);
+	rc = driver->call.library_load(&library->parts[library->nparts], image, NULL, NULL, 0, NULL,
+				       NULL, 0);
+	if (!rc) {
+		library->nparts++;
+		tti_gpu_count(&tti_gpu_counts.libraries, 1);
+		return TUTTI_OK;
+	}
+	status = tti_gpu_driver_fail(driver, rc, "cuLibraryLoadData", "loading kernels of %s",
+				     library->path);
+	return rc == TTI_CUDA_NO_BINARY_FOR_GPU || rc == TTI_CUDA_UNSUPPORTED_PTX_VERSION ||
+			       rc == TTI_CUDA_INVALID_IMAGE
+		       ? TUTTI_EUNSUPPORTED
+		       : status;
+}
+
+tutti_status tti_gpu_library_load(struct tti_gpu_driver *driver, const void *image, size_t nbytes,
 				  const char *path, struct tti_gpu_library **out)
 {
 	struct tti_gpu_library *library = tti_zalloc(sizeof(*library));
-	tutti_status status;
-	int rc;
+	tutti_status status = TUTTI_OK;
 
 	*out = NULL;
 	if (library)
@@ -30,43 +99,53 @@ tutti_status tti_gpu_library_load(struct tti_gpu_driver *driver, const void *ima
 		return tti_fail(TUTTI_ENOMEM, "loading %s: out of memory", path);
 	}
 	library->driver = driver;
-	rc = driver->call.library_load(&library->handle, image, NULL, NULL, 0, NULL, NULL, 0);
-	if (!rc) {
-		tti_gpu_count(&tti_gpu_counts.libraries, 1);
-		*out = library;
-		return TUTTI_OK;
+	if (!is_fatbin(image, nbytes))
+		status = load_part(library, image);
+	else
+		for (size_t at = 0, length; at < nbytes && status == TUTTI_OK; at += length) {
+			const char *const part = (const char *)image + at;
+
+			length = 0;
+			status = fatbin_length(path, part, nbytes - at, &length);
+			if (status == TUTTI_OK)
+				status = load_part(library, part);
+		}
+	if (status != TUTTI_OK) {
+		tti_gpu_library_unload(library);
+		return status;
 	}
-	status =
-		tti_gpu_driver_fail(driver, rc, "cuLibraryLoadData", "loading kernels of %s", path);
-	tti_free(library->path);
-	tti_free(library);
-	return rc == TTI_CUDA_NO_BINARY_FOR_GPU || rc == TTI_CUDA_UNSUPPORTED_PTX_VERSION ||
-			       rc == TTI_CUDA_INVALID_IMAGE
-		       ? TUTTI_EUNSUPPORTED
-		       : status;
+	*out = library;
+	return TUTTI_OK;
 }
 
-void tti_gpu_library_unload(struct tti_gpu_library *library)
+static void unload_part(const struct tti_gpu_library *library, void *part)
 {
-	int rc;
+	int rc = library->driver->call.library_unload(part);
 
-	if (!library)
-		return;
-	rc = library->driver->call.library_unload(library->handle);
 	if (rc)
-		rc = library->driver->call.library_unload(library->handle);
+		rc = library->driver->call.library_unload(part);
 	if (rc)
 		tti_log(TTI_LOG_WARN, TTI_GPU, "cuLibraryUnload: error %d: %s stays loaded", rc,
 			library->path);
 	tti_gpu_count(&tti_gpu_counts.libraries, -1);
+}
+
+void tti_gpu_library_unload(struct tti_gpu_library *library)
+{
+	if (!library)
+		return;
+	while (library->nparts)
+		unload_part(library, library->parts[--library->nparts]);
 	tti_free(library->path);
 	tti_free(library);
 }
 
 tutti_status tti_gpu_kernel(struct tti_gpu_library *library, const char *name, void **out)
 {
-	const int rc = library->driver->call.library_kernel(out, library->handle, name);
+	int rc = TTI_CUDA_NOT_FOUND;
 
+	for (int i = 0; i < library->nparts && rc == TTI_CUDA_NOT_FOUND; i++)
+		rc = library->driver->call.library_kernel(out, library->parts[i], name);
 	if (rc == TTI_CUDA_NOT_FOUND)
 		return tti_fail(TUTTI_EUNSUPPORTED,
 				"%s has no kernel %s: it is of another release of Tutti; "

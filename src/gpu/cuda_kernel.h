@@ -14,10 +14,12 @@
 
 struct tti_gpu_library;
 
-/* `image` is a fatbin, a cubin or PTX; `path` is its name in texts. The image is not needed any more
- * after that. TUTTI_EUNSUPPORTED: it has no code for the driver's devices. */
+/* `image` is a cubin or PTX, or fatbins one after another, whose kernels have different names; `path`
+ * is its name in texts. The image is not needed any more after that. TUTTI_EUNSUPPORTED: it has no
+ * code for the driver's devices, or a fatbin is cut short. */
 TUTTI_CHECKED tutti_status tti_gpu_library_load(struct tti_gpu_driver *driver, const void *image,
-						const char *path, struct tti_gpu_library **out);
+						size_t nbytes, const char *path,
+						struct tti_gpu_library **out);
 void tti_gpu_library_unload(struct tti_gpu_library *library); /* NULL is fine */
 
 /* *out is the library's. TUTTI_EUNSUPPORTED: it has no such kernel. */
