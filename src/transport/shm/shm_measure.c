@@ -26,7 +26,7 @@
 #define PIECES_MOST 8
 #define LOOKS       64 /* between two looks at the clock */
 #define CALLS       8
-/* The first round touches pages, and does not count. */
+/* The first round touches the pages of slots, and does not count. */
 #define ROUNDS      5
 /* Who waits keeps its core for so long: a process that gets it meanwhile leaves other data in its
  * caches. It yields at once to a rank on the same core. */
@@ -207,7 +207,7 @@ void tti_shm_measure(struct tti_shm_port *port, int index, bool leads)
 				   .piece = buffer < PIECE_BYTES ? 4096 : PIECE_BYTES };
 	struct tti_reach_figures figures = { 0 };
 	void *memory = mmap(NULL, 2 * LARGE_BYTES, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	if (memory == MAP_FAILED) {
 		atomic_store(&measure.mine->gave_up, 1);
