@@ -149,8 +149,9 @@ struct tti_fanout_ops {
  * come, at most timeout_ns; may return early. Without it the engine sleeps in short naps. */
 struct tti_sleep_ops {
 	void (*wait)(struct tti_port *port, int64_t timeout_ns);
-	/* Optional: a descriptor that is readable while wait() would find something. It belongs to
-	 * the port; another thread may poll it. */
+	/* Optional: a descriptor that is readable while wait() would find something, but for
+	 * connections that accept() could not take, for want of descriptors: wait() tries again. It
+	 * belongs to the port; another thread may poll it. */
 	int (*descriptor)(const struct tti_port *port);
 	/* Where there is no descriptor: end the sleep of the thread that is in wait(). With it one
 	 * thread may be in wait() while another uses the port; port->missing is 0 then. */

@@ -211,8 +211,9 @@ struct tti_tcp_port {
 	int nic_fd[TTI_TCP_NICS_MOST]; /* listens on that NIC alone, -1: none */
 	TTI_VEC(char *) prefer;        /* names of the NICs to use first      */
 	TTI_VEC(struct tti_tcp_assignment *) assignments;
-	bool starved; /* accept() fails, which was logged */
-	bool spares;  /* some link may have a second lane */
+	int64_t accept_at; /* when to accept what was left in a backlog; TTI_NEVER: nothing was */
+	bool starved;      /* accept() fails, which was logged */
+	bool spares;       /* some link may have a second lane */
 	int slots;
 	int64_t timeout_ms; /* see struct tti_port_config */
 
@@ -288,6 +289,10 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status);
 
 /* -- tcp_accept.c -------------------------------------------------------------- */
 
+/* How a listening socket is looked at: what accept() cannot take is told of once. */
+#define TTI_TCP_LISTENS (EPOLLIN | EPOLLET)
+
+/* All that wait in the backlogs. What has to be left there sets port->accept_at. */
 void tti_tcp_accept(struct tti_tcp_port *port);
 void tti_tcp_accept_event(struct tti_tcp_port *port, struct tti_tcp_conn *conn);
 void tti_tcp_accept_expire(struct tti_tcp_port *port, struct tti_tcp_conn *conn);

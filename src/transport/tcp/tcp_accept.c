@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "util/clock.h"
 #include "util/error.h"
@@ -15,6 +16,8 @@
 /* Most connections that one look at a listening socket accepts: a flood must not keep the caller
  * from its links and its timeout. The next look accepts the rest. */
 #define ACCEPT_MOST  64
+/* How often accept() is tried while it fails, for want of descriptors or memory. */
+#define STARVED_NS   (20 * TTI_NS_PER_MS)
 /* Dropped connections that are logged one by one; all are counted when the port closes. */
 #define LOGGED       20
 
@@ -57,8 +60,14 @@ static void make_room(struct tti_tcp_port *port)
 		turn_away(port, oldest, "too many at a time");
 }
 
-/* Whether to accept again at once. Where descriptors run out, connections stay in the backlog for
- * the next look, unless the connector gives up first. */
+/* A listening socket tells of each connection once. Those that are left in the backlog are looked at
+ * again later, unless their connectors give up first. */
+static void rest(struct tti_tcp_port *port)
+{
+	port->accept_at = tti_now_ns() + STARVED_NS;
+}
+
+/* Whether to accept again at once. */
 static bool accept_again(struct tti_tcp_port *port)
 {
 	if (errno == EINTR || errno == ECONNABORTED)
@@ -68,11 +77,14 @@ static bool accept_again(struct tti_tcp_port *port)
 	if (!port->starved)
 		tti_log(TTI_LOG_WARN, TTI_TCP, "rank %d cannot accept: %m", port->base.rank);
 	port->starved = true;
+	rest(port);
 	return false;
 }
 
 static void accept_from(struct tti_tcp_port *port, int listen_fd)
 {
+	struct epoll_event event = { .events = TTI_TCP_LISTENS };
+
 	for (int i = 0; i < ACCEPT_MOST; i++) {
 		struct tti_tcp_conn *conn;
 		const int fd = tti_fork_accept(listen_fd, NULL, NULL);
@@ -84,8 +96,10 @@ static void accept_from(struct tti_tcp_port *port, int listen_fd)
 		}
 		port->starved = false;
 		make_room(port);
-		if (tti_tcp_conn_create(port, fd, &conn))
+		if (tti_tcp_conn_create(port, fd, &conn)) {
+			rest(port);
 			return;
+		}
 		conn->state = TTI_TCP_PROVING;
 		conn->deadline = tti_deadline(port->options.handshake_ms);
 		if (tti_tcp_conn_tune(port, fd)) {
@@ -96,10 +110,13 @@ static void accept_from(struct tti_tcp_port *port, int listen_fd)
 			      TTI_TCP_PASS_BYTES);
 		tti_tcp_accept_event(port, conn);
 	}
+	/* Told once more, if there are more. */
+	(void)epoll_ctl(port->epoll_fd, EPOLL_CTL_MOD, listen_fd, &event);
 }
 
 void tti_tcp_accept(struct tti_tcp_port *port)
 {
+	port->accept_at = TTI_NEVER;
 	accept_from(port, port->listen_fd);
 	for (size_t i = 0; i < TTI_TCP_NICS_MOST; i++) {
 		if (port->nic_fd[i] >= 0)

@@ -19,7 +19,7 @@
  * leave by it, whatever the routing tables say: so a connection to its port is a rail, or fails. */
 static tutti_status listen_on(struct tti_tcp_port *port, struct tti_tcp_nic *nic, int *out)
 {
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = TTI_TCP_LISTENS };
 	uint16_t number = 0;
 	int fd;
 

@@ -109,7 +109,7 @@ void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms)
 		timeout_ms = 0;
 	} while (n == EVENTS);
 	/* Last, as each one that is accepted is a new event. */
-	if (knocks)
+	if (knocks || (port->accept_at != TTI_NEVER && port->accept_at <= tti_now_ns()))
 		tti_tcp_accept(port);
 	if (port->ncoming || port->rising.n || port->lanes_at != TTI_NEVER)
 		look_at_timers(port);
@@ -132,7 +132,7 @@ void tti_tcp_progress(struct tti_port *base)
 	tti_tcp_poll(port, 0);
 }
 
-/* How long a sleep may be, since no event reports timers and lanes. */
+/* How long a sleep may be, since no event reports timers, lanes and what is left in a backlog. */
 static int64_t longest_nap(const struct tti_tcp_port *port, int64_t now)
 {
 	int64_t most = ALIVE_NS;
@@ -144,7 +144,9 @@ static int64_t longest_nap(const struct tti_tcp_port *port, int64_t now)
 	if (port->rising.n)
 		most = RISING_NS;
 	if (port->lanes_at - now < most)
-		most = port->lanes_at > now ? port->lanes_at - now : 0;
+		most = port->lanes_at - now;
+	if (port->accept_at - now < most)
+		most = port->accept_at - now;
 	return most > TIMER_NS ? most : TIMER_NS;
 }
 

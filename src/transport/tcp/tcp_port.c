@@ -38,7 +38,7 @@ static tutti_status check_config(const struct tti_port_config *config)
 
 static tutti_status listen_on(struct tti_tcp_port *port)
 {
-	struct epoll_event event = { .events = EPOLLIN };
+	struct epoll_event event = { .events = TTI_TCP_LISTENS };
 
 	TTI_TRY(tti_listen(&port->listen_port, BACKLOG, &port->listen_fd));
 	if (port->options.congestion)
@@ -107,7 +107,7 @@ tutti_status tti_tcp_open(const struct tti_port_config *config,
 	port->timeout_ms = config->timeout_ms;
 	port->listen_fd = port->epoll_fd = -1;
 	memset(port->nic_fd, -1, sizeof(port->nic_fd));
-	port->lanes_at = TTI_NEVER;
+	port->lanes_at = port->accept_at = TTI_NEVER;
 	port->lane_leaves = tti_tcp_lane_leaves;
 	memcpy(port->secret, config->secret, sizeof(port->secret));
 	port->link_of = tti_calloc((size_t)config->nranks, sizeof(struct tti_tcp_link *));
