@@ -3,6 +3,7 @@
 #include "test_driver.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define NBYTES 10000
@@ -136,6 +137,25 @@ static void fills_have_words_of_all_widths(void **state)
 	assert_int_equal(halves[4], 0);
 	assert_int_equal(cuMemsetD32_v2(at + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(cuMemsetD8_v2(at, 0, 65), CUDA_ERROR_INVALID_VALUE);
+	is_good(cuMemFree_v2(at));
+}
+
+static void large_zeros_end_where_they_should(void **state)
+{
+	const size_t nbytes = 3 << 20, begin = 70001, end = (2 << 20) + 3;
+	const CUdeviceptr at = alloc(nbytes);
+	unsigned char *const host = malloc(nbytes);
+
+	(void)state;
+	assert_non_null(host);
+	is_good(cuMemsetD8_v2(at, 0x5a, nbytes / 2));
+	is_good(cuMemsetD8_v2(at + begin, 0, end - begin));
+	is_good(cuMemsetD8_v2(at + end, 0xa5, nbytes - end));
+	is_good(cuMemcpyDtoH_v2(host, at, nbytes));
+	for (size_t i = 0; i < nbytes; i++)
+		if (host[i] != (i < begin ? 0x5a : i < end ? 0 : 0xa5))
+			fail_msg("byte %zu is %d", i, host[i]);
+	free(host);
 	is_good(cuMemFree_v2(at));
 }
 
@@ -486,6 +506,7 @@ int main(void)
 		cmocka_unit_test(boxes_are_copied),
 		cmocka_unit_test(rows_are_copied),
 		cmocka_unit_test(fills_have_words_of_all_widths),
+		cmocka_unit_test(large_zeros_end_where_they_should),
 		cmocka_unit_test(pageable_memory_is_read_before_a_call_is_back),
 		cmocka_unit_test(many_copies_are_one_call),
 		cmocka_unit_test(addresses_tell_whose_they_are),

@@ -7,6 +7,7 @@
 #include "engine/device.h"
 #include "engine/internal.h"
 #include "engine/memory.h"
+#include "engine/view.h"
 
 #define ILLEGAL_ADDRESS 700 /* of both libraries */
 
@@ -60,6 +61,13 @@ static int run_copy(void *arg)
 	return TTI_CUDA_OK;
 }
 
+static bool is_of_a_device(const void *address)
+{
+	struct tti_cuda_range range;
+
+	return tti_cuda_memory_find(address, &range) && range.type == TTI_CUDA_DEVICE;
+}
+
 static void fill_row(char *to, const struct tti_cuda_fill *fill)
 {
 	if (fill->element == 1) {
@@ -78,11 +86,18 @@ static int run_fill(void *arg)
 
 	if (bad)
 		return bad;
+	const bool is_zero = !fill->value && is_of_a_device(fill->to.address);
 	char *to = tti_cuda_memory_reach(fill->to.address);
 
 	for (size_t plane = 0; plane < fill->depth; plane++)
-		for (size_t row = 0; row < fill->height; row++)
-			fill_row(row_of(&fill->to, to, plane, row), fill);
+		for (size_t row = 0; row < fill->height; row++) {
+			char *const at = row_of(&fill->to, to, plane, row);
+
+			if (is_zero)
+				tti_cuda_view_zero(at, fill->width * fill->element);
+			else
+				fill_row(at, fill);
+		}
 	return TTI_CUDA_OK;
 }
 
@@ -198,13 +213,6 @@ static bool is_pageable(const void *address)
 	struct tti_cuda_range range;
 
 	return !tti_cuda_memory_find(address, &range);
-}
-
-static bool is_of_a_device(const void *address)
-{
-	struct tti_cuda_range range;
-
-	return tti_cuda_memory_find(address, &range) && range.type == TTI_CUDA_DEVICE;
 }
 
 /* Read the source now. */

@@ -9,6 +9,9 @@
 
 #include "engine/internal.h"
 
+/* Less is written without asking. */
+#define ZERO_LEAST ((size_t)64 << 10)
+
 static struct {
 	pthread_once_t once;
 	const char *wrong; /* value of the variable */
@@ -190,4 +193,42 @@ int tti_cuda_view_map(const struct tti_cuda_file *file, uint64_t from, size_t nb
 	if (error)
 		tti_cuda_view_release(out);
 	return error;
+}
+
+/* Whole pages, of which `is_there` says whether the machine has memory for them. Without it they
+ * are zero, or were swapped out: to make a hole there is right for both. */
+static void zero_pages(char *at, size_t page, const unsigned char *is_there, size_t n)
+{
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && (is_there[end] & 1) == (is_there[i] & 1); end++)
+			;
+		if (is_there[i] & 1 || madvise(at + i * page, (end - i) * page, MADV_REMOVE) < 0)
+			memset(at + i * page, 0, (end - i) * page);
+	}
+}
+
+void tti_cuda_view_zero(char *reach, size_t nbytes)
+{
+	const size_t page = tti_cuda_file_page();
+	const size_t before = (page - (uintptr_t)reach % page) % page;
+	unsigned char is_there[1024];
+
+	if (nbytes < ZERO_LEAST || nbytes < 2 * page) {
+		memset(reach, 0, nbytes);
+		return;
+	}
+	memset(reach, 0, before);
+	reach += before;
+	nbytes -= before;
+	while (nbytes >= page) {
+		const size_t most = nbytes / page;
+		const size_t n = most < sizeof(is_there) ? most : sizeof(is_there);
+
+		if (mincore(reach, n * page, is_there) < 0)
+			memset(is_there, 1, n);
+		zero_pages(reach, page, is_there, n);
+		reach += n * page;
+		nbytes -= n * page;
+	}
+	memset(reach, 0, nbytes);
 }

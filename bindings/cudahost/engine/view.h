@@ -39,6 +39,11 @@ int tti_cuda_view_allow(const struct tti_cuda_view *view, size_t at, size_t nbyt
 /* The addresses stay reserved. */
 int tti_cuda_view_clear(const struct tti_cuda_view *view, size_t at, size_t nbytes);
 
+/* Write zeros where bytes are reached. What was never written is zero and stays without memory: a
+ * page fault for each 4 KiB of a large buffer would take longer than all that is done with most of
+ * it. ThreadSanitizer does not see that as a write. */
+void tti_cuda_view_zero(char *reach, size_t nbytes);
+
 /* reserve(), place(), allow() both, of a part of a file. */
 int tti_cuda_view_map(const struct tti_cuda_file *file, uint64_t from, size_t nbytes,
 		      size_t alignment, struct tti_cuda_view *out);
