@@ -68,8 +68,9 @@ static tutti_status load_part(struct tti_gpu_library *library, const char *image
 	int rc;
 
 	if (library->nparts == PARTS_MAX)
-		return tti_fail(TUTTI_EUNSUPPORTED, "%s has more than %d fatbins", library->path,
-				PARTS_MAX);
+		return tti_fail(TUTTI_EUNSUPPORTED,
+				"%s has more than %d fatbins; make it with `make fatbin`",
+				library->path, PARTS_MAX);
 	rc = driver->call.library_load(&library->parts[library->nparts], image, NULL, NULL, 0, NULL,
 				       NULL, 0);
 	if (!rc) {
